@@ -1,0 +1,64 @@
+//! The only place that makes a [`Verified`].
+
+use std::ops::Deref;
+
+use crate::protocol::Event;
+
+/// Proof, by type, that the id and signature of an event were checked (or that somebody took the responsibility, see
+/// [`Verified::trust`]). Only this module can make one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified<T>(T);
+
+impl<T> Verified<T> {
+    /// Gives the event back.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl Verified<Event> {
+    /// Takes an event as genuine without checking it: for files that the operator trusts (`import --no-verify`).
+    /// Never for anything that came from a relay or client.
+    pub fn trust(event: Event) -> Self {
+        Self(event)
+    }
+}
+
+impl<T> Deref for Verified<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// Why an event is not genuine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invalid {
+    /// The id is not the hash of the contents.
+    Id,
+    /// The signature is not the author's over the id, or the author's key is none.
+    Signature,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Genuine.
+    Valid(Verified<Event>),
+    /// Not genuine.
+    Invalid(Invalid),
+    /// Held already, or remembered as gone: found before the signature was checked, which it was not.
+    Known,
+}
+
+/// Checks id and signature. About 75 µs of a core.
+pub fn verify(event: Event) -> Result<Verified<Event>, Invalid> {
+    if !event.verify_id() {
+        return Err(Invalid::Id);
+    }
+    if !event.verify_signature() {
+        return Err(Invalid::Signature);
+    }
+    Ok(Verified(event))
+}

@@ -1,0 +1,5 @@
+//! relaysync (draft)
+pub mod ingest;
+pub mod protocol;
+pub mod runtime;
+pub mod store;

@@ -1,0 +1,2 @@
+//! The `relaysync` program.
+fn main() {}

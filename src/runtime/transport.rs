@@ -1,0 +1,243 @@
+//! Sockets, and the runtime as a whole.
+
+use std::fmt;
+use std::future::Future;
+
+use bytes::Bytes;
+
+use super::{Clock, MaybeSend, MaybeSync};
+use crate::ingest::{Verdict, Verified};
+use crate::protocol::{Event, RelayUrl};
+use crate::store::Store;
+
+/// Whom to connect to, and within which bounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dial {
+    /// The relay.
+    pub url: RelayUrl,
+    /// The largest frame taken from it, in bytes; a larger one ends the connection.
+    pub frame_bytes_max: usize,
+}
+
+/// Why no connection came about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ConnectError {
+    /// The name could not be resolved.
+    Dns(String),
+    /// Nobody listens there, or the network refused.
+    Refused(String),
+    /// Certificate or TLS failure.
+    Tls(String),
+    /// It is no WebSocket server, or it declined the upgrade.
+    Handshake(String),
+    /// No answer in time.
+    TimedOut,
+    /// Anything else that the system reports.
+    Io(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(detail) => write!(f, "cannot resolve the host name: {detail}"),
+            Self::Refused(detail) => write!(f, "connection refused: {detail}"),
+            Self::Tls(detail) => write!(f, "TLS failed: {detail}"),
+            Self::Handshake(detail) => write!(f, "WebSocket handshake failed: {detail}"),
+            Self::TimedOut => f.write_str("connecting timed out"),
+            Self::Io(detail) => write!(f, "connection failed: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// Why a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The relay closed it, with its code and words if it gave any.
+    Remote(String),
+    /// The link broke.
+    Io(String),
+    /// We are done with the relay.
+    Done,
+    /// A frame was larger than allowed.
+    FrameTooLarge,
+    /// A text frame was not UTF-8.
+    InvalidUtf8,
+    /// The relay broke the WebSocket protocol, or sent compressed frames though none were agreed on.
+    Protocol(String),
+    /// More was to be sent than the relay took.
+    Backlogged,
+    /// The relay sent more than was asked of it, by far.
+    Flood,
+    /// Nothing came, not even an answer to a probe.
+    Silent,
+    /// The relay asked for less traffic.
+    RateLimited,
+    /// No connection came about.
+    Connect(ConnectError),
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Remote(detail) if detail.is_empty() => f.write_str("closed by the relay"),
+            Self::Remote(detail) => write!(f, "closed by the relay: {detail}"),
+            Self::Io(detail) => write!(f, "connection lost: {detail}"),
+            Self::Done => f.write_str("done"),
+            Self::FrameTooLarge => f.write_str("frame larger than allowed"),
+            Self::InvalidUtf8 => f.write_str("frame is not UTF-8"),
+            Self::Protocol(detail) => write!(f, "WebSocket protocol broken: {detail}"),
+            Self::Backlogged => f.write_str("relay reads too slowly"),
+            Self::Flood => f.write_str("relay sends far more than was asked"),
+            Self::Silent => f.write_str("relay has gone silent"),
+            Self::RateLimited => f.write_str("rate limited"),
+            Self::Connect(error) => error.fmt(f),
+        }
+    }
+}
+
+/// One text frame, known to be UTF-8. Cheap to clone; parts of it can be referred to without copying.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame(Bytes);
+
+impl Frame {
+    /// Checks that `bytes` are UTF-8.
+    ///
+    /// # Errors
+    /// They are not; they are given back.
+    pub fn new(bytes: Bytes) -> Result<Self, Bytes> {
+        match std::str::from_utf8(&bytes) {
+            Ok(_) => Ok(Self(bytes)),
+            Err(_) => Err(bytes),
+        }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("checked when the frame was made")
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The length in bytes.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Is the frame empty?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl From<String> for Frame {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+/// The frame was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendError {
+    /// The queue is full: the relay reads too slowly.
+    Full,
+    /// The connection has ended.
+    Closed,
+}
+
+/// The sending half of a connection.
+pub trait FrameSender: MaybeSend + 'static {
+    /// Queues `frame` without waiting.
+    ///
+    /// # Errors
+    /// The queue, bounded in bytes, is full, or the connection has ended.
+    fn try_send(&mut self, frame: String) -> Result<(), SendError>;
+
+    /// Stops (`false`) or resumes (`true`) reading from the socket, so that the relay is slowed down. Where sockets
+    /// cannot do that, nothing happens.
+    fn set_reading(&mut self, reading: bool);
+
+    /// Ends the connection soon, without waiting.
+    fn close(&mut self);
+}
+
+/// The receiving half of a connection.
+pub trait FrameReceiver: MaybeSend + 'static {
+    /// Waits for a frame, then appends it and those that are there already, up to a bound of the receiver's own, to
+    /// `frames`.
+    ///
+    /// # Errors
+    /// The connection has ended, and why. Frames appended before that are valid.
+    fn receive(&mut self, frames: &mut Vec<Frame>) -> impl Future<Output = Result<(), CloseReason>> + MaybeSend;
+}
+
+/// Makes connections.
+pub trait Connector: MaybeSend + MaybeSync + 'static {
+    /// The sending half.
+    type Sender: FrameSender;
+    /// The receiving half.
+    type Receiver: FrameReceiver;
+
+    /// Connects. The driver drops the future when the engine gives up on it, which must free the socket at once.
+    ///
+    /// # Errors
+    /// Why not.
+    fn connect(
+        &self,
+        dial: &Dial,
+    ) -> impl Future<Output = Result<(Self::Sender, Self::Receiver), ConnectError>> + MaybeSend;
+
+    /// Fetches the relay information document (NIP-11) as text, bounded in size and time by the connector.
+    ///
+    /// # Errors
+    /// Why not.
+    fn relay_info(&self, dial: &Dial) -> impl Future<Output = Result<String, ConnectError>> + MaybeSend;
+}
+
+/// No signature could be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignError {
+    /// No key was configured.
+    NoKey,
+    /// The signer declined or failed.
+    Declined(String),
+}
+
+/// Everything that the driver needs.
+pub trait Runtime: MaybeSend + MaybeSync + 'static {
+    /// The clock.
+    type Clock: Clock;
+    /// The sockets.
+    type Connector: Connector;
+    /// The store.
+    type Store: Store;
+
+    /// The clock.
+    fn clock(&self) -> &Self::Clock;
+
+    /// The sockets.
+    fn connector(&self) -> &Self::Connector;
+
+    /// The store.
+    fn store(&self) -> &Self::Store;
+
+    /// Runs `task` to its end, beside everything else.
+    fn spawn(&self, task: impl Future<Output = ()> + MaybeSend + 'static);
+
+    /// Checks ids and signatures, off the driver's thread where there are threads. One verdict an event, in order.
+    fn verify(&self, events: Vec<Event>) -> impl Future<Output = Vec<Verdict>> + MaybeSend;
+
+    /// Signs the answer to a NIP-42 challenge of `relay`.
+    ///
+    /// # Errors
+    /// There is no key, or the signer declined.
+    fn sign_auth(
+        &self,
+        relay: &RelayUrl,
+        challenge: &str,
+    ) -> impl Future<Output = Result<Verified<Event>, SignError>> + MaybeSend;
+}

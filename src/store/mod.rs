@@ -1,0 +1,200 @@
+//! What is held: events, the memory of what is gone, and coverage. The trait, and the store in memory.
+//!
+//! A store is batch-only: [`Store::commit`] is one transaction, durable when it returns, idempotent by event id. A
+//! coverage mark rides in the batch of the last events that it covers, never before them.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::ingest::Verified;
+use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
+use crate::runtime::{MaybeSend, MaybeSync};
+
+/// What to commit, as one transaction.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Events, in the order in which they are to take effect.
+    pub events: Vec<Verified<Event>>,
+    /// Coverage marks; each replaces the one of the same relay and filter.
+    pub coverage: Vec<Coverage>,
+    /// Wall time, in seconds since 1970, for expiration (NIP-40).
+    pub now_secs: u64,
+}
+
+/// What became of one event of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It is held now, and durable.
+    Stored,
+    /// It was held already.
+    Duplicate,
+    /// A newer version of the replaceable or addressable event is held; of equal times the lowest id is kept (NIP-01).
+    Superseded,
+    /// Its author has deleted it (NIP-09).
+    Deleted,
+    /// Its author has asked to vanish (NIP-62).
+    Vanished,
+    /// Its expiration has passed (NIP-40).
+    Expired,
+    /// Its kind is passed on, but never stored (kinds 20000 to 29999).
+    Ephemeral,
+}
+
+/// What is proven about one filter at one relay: everything in these windows that the relay had is held here.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Coverage {
+    /// The relay.
+    pub relay: RelayUrl,
+    /// The filter.
+    pub filter: FilterKey,
+    /// Proven windows, newest first, disjoint.
+    pub windows: Vec<Proof>,
+}
+
+/// One proven window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Proof {
+    /// The window.
+    pub window: Window,
+    /// How it was proven.
+    pub method: Method,
+    /// The wall time at which the relay was asked, in seconds since 1970: what it got after that is not covered.
+    pub asked_at_secs: u64,
+}
+
+/// How a history was fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Set reconciliation (NIP-77).
+    Negentropy,
+    /// Pages by `until` (NIP-01).
+    Req,
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Negentropy => "negentropy",
+            Self::Req => "req",
+        })
+    }
+}
+
+/// What the engine knows when it starts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// All coverage marks.
+    pub coverage: Vec<Coverage>,
+}
+
+/// A question for events: newest first, of equal times the lowest id first (NIP-01). Expired events are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// Which events. Its own `limit` counts too.
+    pub filter: Filter,
+    /// Begin behind this one, as the last page ended.
+    pub after: Option<Cursor>,
+    /// At most so many events.
+    pub limit: usize,
+    /// End the page once its events have so many bytes (it has at least one event).
+    pub bytes_max: usize,
+    /// Wall time, in seconds since 1970, for expiration (NIP-40).
+    pub now_secs: u64,
+}
+
+/// A place in the order of a [`Query`]: the last event that was given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Seconds since 1970.
+    pub created_at: u64,
+    /// The event's id.
+    pub id: [u8; 32],
+}
+
+/// An event that is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The event's id.
+    pub id: [u8; 32],
+    /// Seconds since 1970.
+    pub created_at: u64,
+    /// The event's JSON, byte for byte as it came.
+    pub json: Bytes,
+}
+
+/// One answer to a [`Query`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Events in order.
+    pub records: Vec<Record>,
+    /// Where to go on; `None` if there is no more.
+    pub next: Option<Cursor>,
+}
+
+/// What a store is told of the world when it is opened.
+#[derive(Debug, Clone, Default)]
+pub struct StoreConfig {
+    /// The URLs of our own relay service: a vanish request (NIP-62) that names one of them, or `ALL_RELAYS`, counts.
+    pub own_urls: Vec<RelayUrl>,
+}
+
+/// Where events are held. Several tasks, and with some stores several processes, use one store at a time.
+pub trait Store: MaybeSend + MaybeSync + 'static {
+    /// What can go wrong; its text names the store and says what to do.
+    type Error: std::error::Error + MaybeSend + MaybeSync + 'static;
+
+    /// Everything that the engine needs to know at its start.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn load(&self) -> impl Future<Output = Result<Snapshot, Self::Error>> + MaybeSend;
+
+    /// Commits `batch` as a whole or not at all; it is durable when this returns. One outcome an event, in order.
+    ///
+    /// An event that is superseded, deleted, vanished or expired is remembered with its time, kind and author, so
+    /// that [`Store::known`] and [`Store::items`] count it: relays that still offer it are not asked for it again.
+    ///
+    /// # Errors
+    /// Nothing was written.
+    fn commit(&self, batch: Batch) -> impl Future<Output = Result<Vec<Outcome>, Self::Error>> + MaybeSend;
+
+    /// For each id: is the event held, or remembered as gone?
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn known(&self, ids: Vec<[u8; 32]>) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + MaybeSend;
+
+    /// The items of all events in `window` that `filter` selects (its `limit` does not count). Those remembered as
+    /// gone are among them where `filter` has no tag conditions, since tags of what is gone are not kept.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn items(
+        &self,
+        filter: &Filter,
+        window: Window,
+    ) -> impl Future<Output = Result<Arc<ItemSet>, Self::Error>> + MaybeSend;
+
+    /// The held events with these ids, in the order of the ids, `None` for those not held.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn events(&self, ids: Vec<[u8; 32]>) -> impl Future<Output = Result<Vec<Option<Record>>, Self::Error>> + MaybeSend;
+
+    /// One page of the events that a query selects.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn query(&self, query: Query) -> impl Future<Output = Result<Page, Self::Error>> + MaybeSend;
+
+    /// How many events the filters select together; one that several filters select counts once. Their limits do not
+    /// count.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn count(&self, filters: Vec<Filter>, now_secs: u64) -> impl Future<Output = Result<u64, Self::Error>> + MaybeSend;
+}
