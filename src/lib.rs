@@ -1,5 +1,10 @@
 //! relaysync (draft)
+pub mod drive;
+pub mod engine;
+pub mod fetch;
 pub mod ingest;
+pub mod plan;
 pub mod protocol;
+pub mod relay;
 pub mod runtime;
 pub mod store;

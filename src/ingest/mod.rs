@@ -1,5 +1,7 @@
 //! The one way of an event into the store: match → dedup → verify → policy → batch.
 
+mod pipeline;
 mod verify;
 
+pub use pipeline::{Outcomes, Pipeline, Settled, Source, Work};
 pub use verify::{Invalid, Verdict, Verified, verify};

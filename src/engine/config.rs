@@ -1,0 +1,189 @@
+//! Every bound, timeout and default of the engine, named, with its unit.
+
+use std::time::Duration;
+
+use crate::store::Method;
+
+/// What an engine does and within which bounds. [`Config::default`] is for a daemon, [`Config::one_shot`] for a job
+/// that ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Stop at a relay once its interests are met or given up, and for good. Off: stay, and try again for ever.
+    pub one_shot: bool,
+    /// Compare only: no event is downloaded for keeping, stored or published.
+    pub dry_run: bool,
+
+    /// A connection attempt is given up after this.
+    pub connect_timeout: Duration,
+    /// Attempts in a row that brought nothing useful, before a one-shot job gives a relay up.
+    pub attempts_max: u32,
+    /// The backoff after the first failure; it doubles with each further one.
+    pub backoff_base: Duration,
+    /// The longest backoff.
+    pub backoff_max: Duration,
+    /// The shortest wait before a relay is tried again, whatever the jitter says.
+    pub backoff_floor: Duration,
+    /// Failures for this long make a relay dead.
+    pub dead_after: Duration,
+    /// How often a dead relay is tried.
+    pub dead_retry: Duration,
+    /// Rest after a relay asked for less traffic: 60 s is the usual limit, 5 s are reserve.
+    pub rate_limit_cooldown: Duration,
+    /// A relay that recovered counts as healthy after this.
+    pub stable_after: Duration,
+
+    /// A request without progress for this long has stalled.
+    pub stall: Duration,
+    /// Stalls of one history before what is left of it becomes a gap.
+    pub stalls_max: u32,
+    /// A disconnect of up to this length is followed by a quick reconnect: only what may have been missed is fetched.
+    pub quick_reconnect_max: Duration,
+    /// How far before the last proven moment a quick reconnect begins, in seconds.
+    pub overlap_secs: u64,
+
+    /// Events asked for in a page, unless the relay is known to give less.
+    pub page_events: usize,
+    /// Events asked for when one second fills a page.
+    pub page_events_raised: usize,
+    /// Requests spent on splitting the filter for one second that overflows a page.
+    pub split_requests_max: u32,
+    /// Ids asked for in one request.
+    pub ids_per_request: usize,
+    /// Requests by id in flight at one relay.
+    pub ids_in_flight_max: usize,
+    /// Subscriptions open at one relay, until it states or shows another limit.
+    pub subscriptions_max: usize,
+    /// Histories under way at one relay; further ones wait.
+    pub histories_active_max: usize,
+
+    /// The largest negentropy message sent, in bytes before hexadecimal (NIP-77).
+    pub negentropy_frame_bytes_max: u64,
+    /// Local items a reconciliation window is begun with, at most.
+    pub negentropy_window_items: usize,
+    /// Windows one history may be split into before it is paged instead.
+    pub negentropy_windows_max: usize,
+    /// Rounds of one window before it is given up as endless.
+    pub negentropy_rounds_max: u32,
+    /// How often a window is reconciled again after a download, to see that nothing was withheld.
+    pub negentropy_passes_max: u32,
+
+    /// Events sent and not yet acknowledged, at one relay.
+    pub publish_in_flight_max: usize,
+
+    /// The largest frame taken from a relay, in bytes. strfry answers NEG-OPEN with up to 1 MB.
+    pub frame_bytes_max: usize,
+    /// Bytes that nobody asked for, since the last useful frame, before a relay is cut off as flooding.
+    pub unsolicited_bytes_max: usize,
+    /// Bytes of events of one relay that wait for their check; beyond it the relay is not read.
+    pub ingest_bytes_max: usize,
+    /// Events checked in one call.
+    pub verify_events_max: usize,
+    /// Checks under way at a time: two a core keep all cores busy.
+    pub verify_in_flight_max: usize,
+    /// Events that a commit waits for, unless `commit_delay` passes first.
+    pub commit_events_min: usize,
+    /// Events in one commit, at most.
+    pub commit_events_max: usize,
+    /// The longest that an event waits for a commit to fill.
+    pub commit_delay: Duration,
+
+    /// Gaps kept for a relay; further ones are merged into the last.
+    pub gaps_max: usize,
+    /// How often progress is announced while something is under way; zero for never.
+    pub progress_interval: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            one_shot: false,
+            dry_run: false,
+            connect_timeout: Duration::from_secs(10),
+            attempts_max: u32::MAX,
+            backoff_base: Duration::from_secs(5),
+            backoff_max: Duration::from_secs(3600),
+            backoff_floor: Duration::from_millis(500),
+            dead_after: Duration::from_secs(24 * 3600),
+            dead_retry: Duration::from_secs(24 * 3600),
+            rate_limit_cooldown: Duration::from_secs(65),
+            stable_after: Duration::from_secs(300),
+            stall: Duration::from_secs(15),
+            stalls_max: 3,
+            quick_reconnect_max: Duration::from_secs(15 * 60),
+            overlap_secs: 300,
+            page_events: 500,
+            page_events_raised: 5_000,
+            split_requests_max: 64,
+            ids_per_request: 256,
+            ids_in_flight_max: 4,
+            subscriptions_max: 16,
+            histories_active_max: 4,
+            negentropy_frame_bytes_max: 60_000,
+            negentropy_window_items: 250_000,
+            negentropy_windows_max: 4_096,
+            negentropy_rounds_max: 20_000,
+            negentropy_passes_max: 3,
+            publish_in_flight_max: 64,
+            frame_bytes_max: 4 << 20,
+            unsolicited_bytes_max: 16 << 20,
+            ingest_bytes_max: 4 << 20,
+            verify_events_max: 128,
+            verify_in_flight_max: 4,
+            commit_events_min: 1_024,
+            commit_events_max: 4_096,
+            commit_delay: Duration::from_millis(50),
+            gaps_max: 64,
+            progress_interval: Duration::ZERO,
+        }
+    }
+}
+
+impl Config {
+    /// For a job that ends: relays are given up after three attempts that follow each other quickly, and progress is
+    /// announced four times a second.
+    pub fn one_shot() -> Self {
+        Self {
+            one_shot: true,
+            attempts_max: 3,
+            backoff_base: Duration::from_secs(1),
+            progress_interval: Duration::from_millis(250),
+            ..Self::default()
+        }
+    }
+}
+
+/// Which way events go between the store and a relay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the relay into the store.
+    #[default]
+    Down,
+    /// From the store to the relay.
+    Up,
+    /// Both.
+    Both,
+}
+
+impl Direction {
+    /// Are events fetched?
+    pub fn is_down(self) -> bool {
+        self != Self::Up
+    }
+
+    /// Are events published?
+    pub fn is_up(self) -> bool {
+        self != Self::Down
+    }
+}
+
+/// How one relay is to be synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RelayOptions {
+    /// Which way events go.
+    pub direction: Direction,
+    /// The method of histories; `None` decides by what is held and what the relay can do.
+    pub method: Option<Method>,
+    /// Stay subscribed to what is new.
+    pub live: bool,
+}

@@ -1,0 +1,211 @@
+//! What goes into the engine and what comes out of it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{RelayOptions, RelayReport};
+use crate::ingest::{Verdict, Verified};
+use crate::plan::Interest;
+use crate::protocol::{Event, Filter, ItemSet, RelayUrl, Window};
+use crate::runtime::{CloseReason, ConnectError, Dial, Frame, SignError};
+use crate::store::{Batch, Outcome, Record};
+
+/// One attempt at a connection. Never used again: what arrives late for an old one is dropped by construction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnId(pub u64);
+
+/// One piece of work that was handed out; its result comes back under the same ticket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+/// What the embedder wants.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// From now on these are all interests in this relay; the relay is registered if it is new.
+    SetInterests {
+        /// The relay.
+        relay: RelayUrl,
+        /// The interests; none to be done with the relay.
+        interests: BTreeSet<Interest>,
+        /// How to sync it.
+        options: RelayOptions,
+    },
+    /// Commit what has arrived, close all connections, then announce [`Notice::Stopped`].
+    Stop,
+}
+
+/// What happens to the engine.
+#[derive(Debug)]
+pub enum Input {
+    /// A deadline has passed.
+    Tick,
+    /// The embedder wants something.
+    Command(Command),
+    /// The connection is open.
+    Connected {
+        /// Which.
+        conn: ConnId,
+    },
+    /// Frames have arrived, in this order.
+    Frames {
+        /// Where.
+        conn: ConnId,
+        /// The frames.
+        frames: Vec<Frame>,
+    },
+    /// The connection has ended, or did not come about.
+    Disconnected {
+        /// Which.
+        conn: ConnId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// The answer to [`Effect::FetchInfo`].
+    RelayInfo {
+        /// The relay.
+        relay: RelayUrl,
+        /// The document's text.
+        result: Result<String, ConnectError>,
+    },
+    /// The answer to [`Effect::Verify`]: one verdict an event, in order, or the store's error.
+    Verified {
+        /// Which.
+        ticket: Ticket,
+        /// The verdicts.
+        result: Result<Vec<Verdict>, String>,
+    },
+    /// The answer to [`Effect::Commit`]: one outcome an event, in order, or the store's error.
+    Committed {
+        /// Which.
+        ticket: Ticket,
+        /// The outcomes.
+        result: Result<Vec<Outcome>, String>,
+    },
+    /// The answer to [`Effect::LoadItems`].
+    Items {
+        /// Which.
+        ticket: Ticket,
+        /// The set, or the store's error.
+        result: Result<Arc<ItemSet>, String>,
+    },
+    /// The answer to [`Effect::CheckKnown`].
+    Known {
+        /// Which.
+        ticket: Ticket,
+        /// For each id whether it is held or remembered as gone, or the store's error.
+        result: Result<Vec<bool>, String>,
+    },
+    /// The answer to [`Effect::LoadEvents`].
+    Events {
+        /// Which.
+        ticket: Ticket,
+        /// The events that are held, or the store's error.
+        result: Result<Vec<Option<Record>>, String>,
+    },
+    /// The answer to [`Effect::Sign`].
+    Signed {
+        /// Where.
+        conn: ConnId,
+        /// The signed event (NIP-42).
+        result: Result<Verified<Event>, SignError>,
+    },
+}
+
+/// What the engine wants done. None of it blocks the engine; results come back as [`Input`].
+#[derive(Debug)]
+pub enum Effect {
+    /// Connect; answer with [`Input::Connected`] or [`Input::Disconnected`].
+    Connect {
+        /// The new connection's id.
+        conn: ConnId,
+        /// Whom to connect to.
+        dial: Dial,
+    },
+    /// Send a frame.
+    Send {
+        /// Where.
+        conn: ConnId,
+        /// The frame.
+        frame: String,
+    },
+    /// Stop or resume reading from the relay.
+    SetReading {
+        /// Where.
+        conn: ConnId,
+        /// Read?
+        reading: bool,
+    },
+    /// Close the connection, or give up connecting. Nothing more is expected of it.
+    Close {
+        /// Which.
+        conn: ConnId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Fetch the relay information document (NIP-11).
+    FetchInfo {
+        /// Whose.
+        dial: Dial,
+    },
+    /// Find out which of these events are known, and check the others.
+    Verify {
+        /// For the answer.
+        ticket: Ticket,
+        /// The events.
+        events: Vec<Event>,
+    },
+    /// Commit a batch.
+    Commit {
+        /// For the answer.
+        ticket: Ticket,
+        /// The batch.
+        batch: Batch,
+    },
+    /// Load the items of a filter.
+    LoadItems {
+        /// For the answer.
+        ticket: Ticket,
+        /// The filter.
+        filter: Arc<Filter>,
+        /// The window.
+        window: Window,
+    },
+    /// Find out which of these ids are known.
+    CheckKnown {
+        /// For the answer.
+        ticket: Ticket,
+        /// The ids.
+        ids: Vec<[u8; 32]>,
+    },
+    /// Load events for publishing.
+    LoadEvents {
+        /// For the answer.
+        ticket: Ticket,
+        /// The ids.
+        ids: Vec<[u8; 32]>,
+    },
+    /// Sign the answer to a challenge (NIP-42).
+    Sign {
+        /// For the answer.
+        conn: ConnId,
+        /// The relay.
+        relay: RelayUrl,
+        /// The challenge.
+        challenge: String,
+    },
+    /// Tell the embedder.
+    Notify(Notice),
+}
+
+/// What the embedder is told.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    /// How far things are.
+    Progress(Vec<RelayReport>),
+    /// A one-shot job has ended at all relays.
+    Finished(Vec<RelayReport>),
+    /// The answer to [`Command::Stop`]: everything that arrived is committed, all connections are closed.
+    Stopped(Vec<RelayReport>),
+    /// The store failed; nothing more is fetched.
+    StoreFailed(String),
+}

@@ -1,0 +1,74 @@
+//! Item sets that are shared: loaded once for all relays that fetch the same filter at about the same time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{HistoryId, Ticket, Tickets};
+use crate::protocol::{Filter, FilterKey, ItemSet, Window};
+use crate::runtime::Instant;
+
+/// How old a set may be when another history begins with it. Being stale costs a comparison of what is new, no more:
+/// what a set lacks but the store has is found out before any download.
+const AGE_MAX: Duration = Duration::from_secs(30);
+
+/// Who waits for a set: the relay's number and its history.
+pub(super) type Waiter = (usize, HistoryId);
+
+/// Sets loaded or being loaded.
+#[derive(Debug, Default)]
+pub(super) struct ItemCache {
+    loading: BTreeMap<Ticket, (FilterKey, Vec<Waiter>)>,
+    loaded: BTreeMap<FilterKey, (Arc<ItemSet>, Instant)>,
+}
+
+/// What to do for a history that wants a set.
+pub(super) enum Wanted {
+    /// Here it is.
+    Ready(Arc<ItemSet>),
+    /// Load it, under this ticket.
+    Load(Ticket),
+    /// It is being loaded.
+    Waiting,
+}
+
+impl ItemCache {
+    pub(super) fn want(&mut self, key: &FilterKey, waiter: Waiter, now: Instant, tickets: &mut Tickets) -> Wanted {
+        if let Some((set, at)) = self.loaded.get(key)
+            && now - *at <= AGE_MAX
+        {
+            return Wanted::Ready(set.clone());
+        }
+        if let Some((_, waiters)) = self.loading.values_mut().find(|(loading, _)| loading == key) {
+            waiters.push(waiter);
+            return Wanted::Waiting;
+        }
+        let ticket = tickets.next();
+        self.loading.insert(ticket, (key.clone(), vec![waiter]));
+        Wanted::Load(ticket)
+    }
+
+    /// A set was loaded, or could not be. Gives back who waits for it.
+    pub(super) fn handle_loaded(&mut self, ticket: Ticket, set: Option<&Arc<ItemSet>>, now: Instant) -> Vec<Waiter> {
+        let Some((key, waiters)) = self.loading.remove(&ticket) else { return Vec::new() };
+        if let Some(set) = set {
+            self.loaded.insert(key, (set.clone(), now));
+        }
+        waiters
+    }
+
+    /// Forgets a set, so that the next history sees what is held by then.
+    pub(super) fn forget(&mut self, key: &FilterKey) {
+        self.loaded.remove(key);
+    }
+
+    /// Forgets sets that no history uses any more.
+    pub(super) fn prune(&mut self, now: Instant) {
+        self.loaded.retain(|_, (set, at)| Arc::strong_count(set) > 1 || now - *at <= AGE_MAX);
+    }
+}
+
+/// A whole filter's set.
+pub(super) fn load(filter: &Arc<Filter>, ticket: Ticket) -> super::Effect {
+    super::Effect::LoadItems { ticket, filter: filter.clone(), window: Window::of(filter) }
+}

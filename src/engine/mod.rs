@@ -1,0 +1,391 @@
+//! The engine: a pure state machine that owns everything a sync knows.
+//!
+//! No clock, socket, store, task or lock is inside. The embedder mutates it with [`Engine::handle`], then drains
+//! [`Engine::poll_effect`] until it is empty, then waits for [`Engine::deadline`] or something to happen. What a
+//! remote does is never an error: it leads to effects, counters and gaps.
+
+mod config;
+mod io;
+mod items;
+mod relay;
+mod report;
+mod tickets;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+pub use config::{Config, Direction, RelayOptions};
+pub use io::{Command, ConnId, Effect, Input, Notice, Ticket};
+pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
+pub use tickets::{HistoryId, Rng, Tickets};
+
+use crate::ingest::{Outcomes, Pipeline, Work};
+use crate::protocol::{FilterKey, RelayUrl};
+use crate::runtime::{Instant, Now};
+use crate::store::{Coverage, Snapshot};
+use items::ItemCache;
+use relay::{Ctx, Pending, Relay};
+
+/// Passes over relays that are published to, after others brought new events.
+const PUBLISH_PASSES_MAX: u32 = 3;
+
+/// The engine. See the module.
+pub struct Engine {
+    config: Config,
+    now: Now,
+    relays: Vec<Relay>,
+    by_url: BTreeMap<RelayUrl, usize>,
+    by_conn: BTreeMap<ConnId, usize>,
+    deadlines: BTreeSet<(Instant, usize, &'static str)>,
+    deadline_of: Vec<Option<(Instant, &'static str)>>,
+    coverage: BTreeMap<RelayUrl, BTreeMap<FilterKey, Coverage>>,
+    out: VecDeque<Effect>,
+    tickets: Tickets,
+    pending: BTreeMap<Ticket, Pending>,
+    pipeline: Pipeline,
+    items: ItemCache,
+    rng: Rng,
+    stopping: bool,
+    ended: bool,
+    store_error: Option<String>,
+    progress_at: Option<Instant>,
+    publish_passes: u32,
+    /// How many events each relay had stored when the last publishing pass began.
+    stored_before: u64,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine")
+            .field("relays", &self.by_url.keys())
+            .field("pipeline", &self.pipeline)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine that knows what `snapshot` says. `seed` determines every chance that it takes.
+    pub fn new(config: Config, snapshot: Snapshot, seed: u64, now: Now) -> Self {
+        let mut coverage: BTreeMap<RelayUrl, BTreeMap<FilterKey, Coverage>> = BTreeMap::new();
+        for mark in snapshot.coverage {
+            coverage.entry(mark.relay.clone()).or_default().insert(mark.filter.clone(), mark);
+        }
+        Self {
+            now,
+            relays: Vec::new(),
+            by_url: BTreeMap::new(),
+            by_conn: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            deadline_of: Vec::new(),
+            coverage,
+            out: VecDeque::new(),
+            tickets: Tickets::default(),
+            pending: BTreeMap::new(),
+            pipeline: Pipeline::default(),
+            items: ItemCache::default(),
+            rng: Rng::new(seed),
+            stopping: false,
+            ended: false,
+            store_error: None,
+            progress_at: (!config.progress_interval.is_zero()).then(|| now.instant + config.progress_interval),
+            publish_passes: 0,
+            stored_before: 0,
+            config,
+        }
+    }
+
+    /// Takes in what happened. Drain [`Engine::poll_effect`] before the next call.
+    pub fn handle(&mut self, input: Input, now: Now) {
+        self.now = now;
+        match input {
+            Input::Tick => self.handle_tick(),
+            Input::Command(command) => self.handle_command(command),
+            Input::Connected { conn } => self.with_conn(conn, |relay, ctx| relay.handle_connected(ctx)),
+            Input::Frames { conn, frames } => self.with_conn(conn, |relay, ctx| relay.handle_frames(&frames, ctx)),
+            Input::Disconnected { conn, reason } => {
+                self.with_conn(conn, |relay, ctx| relay.handle_disconnected(&reason, ctx))
+            }
+            Input::RelayInfo { relay, result } => self.handle_info(&relay, result),
+            Input::Verified { ticket, result } => {
+                let (outcomes, again) =
+                    self.pipeline.handle_verified(ticket, result, now.instant, &self.config, &mut self.tickets);
+                again.into_iter().for_each(|work| self.emit_work(work));
+                self.handle_outcomes(outcomes);
+            }
+            Input::Committed { ticket, result } => {
+                let outcomes = self.pipeline.handle_committed(ticket, result);
+                self.handle_outcomes(outcomes);
+            }
+            Input::Items { ticket, result } => self.handle_items(ticket, result),
+            Input::Known { ticket, result } => self.handle_known(ticket, result),
+            Input::Events { ticket, result } => self.handle_events(ticket, result),
+            Input::Signed { conn, result } => self.with_conn(conn, |relay, ctx| relay.handle_signed(result, ctx)),
+        }
+        self.poll_pipeline();
+        self.announce();
+    }
+
+    /// The next thing to do; `None` when there is nothing more until the next input.
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        self.out.pop_front()
+    }
+
+    /// When to send [`Input::Tick`] at the latest, and why.
+    pub fn deadline(&self) -> Option<(Instant, &'static str)> {
+        if self.ended {
+            return None;
+        }
+        let relay = self.deadlines.first().map(|(at, _, why)| (*at, *why));
+        let commit = self.pipeline.deadline(&self.config).map(|at| (at, "commit"));
+        let progress = self.progress_at.map(|at| (at, "progress"));
+        [relay, commit, progress].into_iter().flatten().min()
+    }
+
+    /// How things stand at every relay.
+    pub fn reports(&self) -> Vec<RelayReport> {
+        let report = |relay: &Relay| {
+            let mut report = relay.report(self.now.instant);
+            if let Some(error) = &self.store_error {
+                report.complete = false;
+                report.last_error = Some(format!("the store failed: {error}"));
+            }
+            report
+        };
+        self.relays.iter().map(report).collect()
+    }
+
+    fn with_relay(&mut self, number: usize, act: impl FnOnce(&mut Relay, &mut Ctx<'_>)) {
+        let Some(relay) = self.relays.get_mut(number) else { return };
+        let before = relay.conn();
+        let mut ctx = Ctx {
+            now: self.now,
+            config: &self.config,
+            out: &mut self.out,
+            tickets: &mut self.tickets,
+            pending: &mut self.pending,
+            pipeline: &mut self.pipeline,
+            items: &mut self.items,
+            rng: &mut self.rng,
+        };
+        act(relay, &mut ctx);
+        let after = relay.conn();
+        let deadline = relay.deadline(&ctx);
+        if before != after {
+            before.map(|conn| self.by_conn.remove(&conn));
+            after.map(|conn| self.by_conn.insert(conn, number));
+        }
+        if let Some((at, why)) = std::mem::replace(&mut self.deadline_of[number], deadline) {
+            self.deadlines.remove(&(at, number, why));
+        }
+        if let Some((at, why)) = deadline {
+            self.deadlines.insert((at, number, why));
+        }
+    }
+
+    /// What belongs to a connection that is no more is dropped here.
+    fn with_conn(&mut self, conn: ConnId, act: impl FnOnce(&mut Relay, &mut Ctx<'_>)) {
+        if let Some(number) = self.by_conn.get(&conn).copied() {
+            self.with_relay(number, act);
+        }
+    }
+
+    fn handle_command(&mut self, command: Command) {
+        match command {
+            Command::SetInterests { relay, interests, options } => {
+                if self.stopping {
+                    return;
+                }
+                let number = self.register(relay);
+                self.ended = false;
+                self.with_relay(number, |relay, ctx| relay.set_interests(interests, options, ctx));
+            }
+            Command::Stop => {
+                self.stopping = true;
+                self.give_all_up(&GapReason::Stopped);
+            }
+        }
+    }
+
+    /// A relay is registered once and for good; connections come and go.
+    fn register(&mut self, url: RelayUrl) -> usize {
+        if let Some(number) = self.by_url.get(&url) {
+            return *number;
+        }
+        let number = self.relays.len();
+        let coverage = self.coverage.remove(&url).unwrap_or_default();
+        self.relays.push(Relay::new(url.clone(), number, &self.config, coverage));
+        self.deadline_of.push(None);
+        self.by_url.insert(url, number);
+        number
+    }
+
+    fn give_all_up(&mut self, reason: &GapReason) {
+        for number in 0..self.relays.len() {
+            self.with_relay(number, |relay, ctx| {
+                relay.give_up(reason, ctx);
+                relay.poll_needs(ctx);
+            });
+        }
+    }
+
+    fn handle_tick(&mut self) {
+        while let Some((at, number, _)) = self.deadlines.first().copied()
+            && at <= self.now.instant
+        {
+            self.with_relay(number, |relay, ctx| relay.handle_tick(ctx));
+            if self.deadline_of[number].is_some_and(|(next, _)| next <= self.now.instant) {
+                // Due again at once: it is looked at on the next tick, so that one relay cannot hold up the others.
+                break;
+            }
+        }
+    }
+
+    fn handle_info(&mut self, relay: &RelayUrl, result: Result<String, crate::runtime::ConnectError>) {
+        match (self.by_url.get(relay).copied(), result) {
+            (Some(number), Ok(text)) => self.with_relay(number, |relay, _| relay.handle_info(&text)),
+            (_, Err(error)) => tracing::debug!(%relay, %error, "no relay information document"),
+            (None, Ok(_)) => {}
+        }
+    }
+
+    fn handle_outcomes(&mut self, outcomes: Outcomes) {
+        let mut touched = BTreeSet::new();
+        for (source, settled) in outcomes.events {
+            touched.insert(source.relay);
+            if let Some(relay) = self.relays.get_mut(source.relay) {
+                relay.handle_settled(source, settled);
+            }
+        }
+        for source in outcomes.marks {
+            touched.insert(source.relay);
+            if let Some(relay) = self.relays.get_mut(source.relay) {
+                relay.handle_marked(source);
+            }
+        }
+        if let Some(error) = outcomes.store_error {
+            self.fail_store(error);
+        }
+        for number in touched {
+            self.with_relay(number, |relay, ctx| {
+                relay.apply_backpressure(ctx);
+                relay.pump(ctx);
+            });
+        }
+    }
+
+    fn fail_store(&mut self, error: String) {
+        if self.store_error.is_some() {
+            return;
+        }
+        self.store_error = Some(error.clone());
+        self.out.push_back(Effect::Notify(Notice::StoreFailed(error.clone())));
+        self.give_all_up(&GapReason::Store(error));
+    }
+
+    fn handle_items(&mut self, ticket: Ticket, result: Result<std::sync::Arc<crate::protocol::ItemSet>, String>) {
+        let waiters = self.items.handle_loaded(ticket, result.as_ref().ok(), self.now.instant);
+        let set = match result {
+            Ok(set) => set,
+            Err(error) => return self.fail_store(error),
+        };
+        for (number, history) in waiters {
+            let set = set.clone();
+            self.with_relay(number, |relay, ctx| {
+                let refused = relay.negentropy_refused();
+                if let Some(history) = relay.history_mut(history) {
+                    history.handle_items(set, refused.as_deref(), ctx.config);
+                }
+                relay.pump(ctx);
+            });
+        }
+    }
+
+    fn handle_known(&mut self, ticket: Ticket, result: Result<Vec<bool>, String>) {
+        let Some(Pending::Known { relay, history, ids }) = self.pending.remove(&ticket) else { return };
+        let known = match result {
+            Ok(known) => known,
+            Err(error) => return self.fail_store(error),
+        };
+        self.with_relay(relay, |relay, ctx| {
+            let would_store =
+                relay.history_mut(history).map_or(0, |history| history.handle_known(&ids, &known, ctx.config));
+            relay.count_would_store(would_store);
+            relay.pump(ctx);
+        });
+    }
+
+    fn handle_events(&mut self, ticket: Ticket, result: Result<Vec<Option<crate::store::Record>>, String>) {
+        let Some(Pending::Events { relay, history }) = self.pending.remove(&ticket) else { return };
+        let records = match result {
+            Ok(records) => records,
+            Err(error) => return self.fail_store(error),
+        };
+        self.with_relay(relay, |relay, ctx| {
+            if let Some(history) = relay.history_mut(history) {
+                history.handle_records(records);
+            }
+            relay.pump(ctx);
+        });
+    }
+
+    fn poll_pipeline(&mut self) {
+        while let Some(work) = self.pipeline.poll(self.now.instant, &self.config, self.now.unix_secs, &mut self.tickets)
+        {
+            self.emit_work(work);
+        }
+    }
+
+    fn emit_work(&mut self, work: Work) {
+        self.out.push_back(match work {
+            Work::Verify(ticket, events) => Effect::Verify { ticket, events },
+            Work::Commit(ticket, batch) => Effect::Commit { ticket, batch },
+        });
+    }
+
+    /// Tells the embedder how far things are, and of the end.
+    fn announce(&mut self) {
+        if self.ended {
+            return;
+        }
+        if let Some(at) = self.progress_at
+            && at <= self.now.instant
+        {
+            self.progress_at = Some(self.now.instant + self.config.progress_interval);
+            self.out.push_back(Effect::Notify(Notice::Progress(self.reports())));
+        }
+        let drained = self.pipeline.is_empty() || self.store_error.is_some();
+        let done = drained && (self.store_error.is_some() || self.relays.iter().all(Relay::is_done));
+        if self.stopping && done {
+            self.ended = true;
+            self.out.push_back(Effect::Notify(Notice::Stopped(self.reports())));
+        } else if self.config.one_shot && done && !self.relays.is_empty() && !self.publish_again() {
+            self.ended = true;
+            self.out.push_back(Effect::Notify(Notice::Finished(self.reports())));
+        }
+    }
+
+    /// Events that one relay brought are to get to the others that are published to: another pass, if there are any.
+    fn publish_again(&mut self) -> bool {
+        let stored: u64 = self.relays.iter().map(|relay| relay.stored).sum();
+        let fresh = stored > std::mem::replace(&mut self.stored_before, stored);
+        let ups: Vec<usize> =
+            (0..self.relays.len()).filter(|number| self.relays[*number].options().direction.is_up()).collect();
+        let several = self.relays.len() > 1;
+        if !fresh
+            || !several
+            || ups.is_empty()
+            || self.config.dry_run
+            || self.publish_passes >= PUBLISH_PASSES_MAX
+            || self.store_error.is_some()
+        {
+            return false;
+        }
+        self.publish_passes += 1;
+        for number in ups {
+            self.with_relay(number, |relay, ctx| {
+                relay.restart(ctx);
+                relay.pump(ctx);
+            });
+        }
+        !self.relays.iter().all(Relay::is_done)
+    }
+}

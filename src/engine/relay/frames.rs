@@ -1,0 +1,324 @@
+//! Reading what a relay sends.
+
+use super::{Ctx, Relay};
+use crate::engine::{Effect, GapReason, HistoryId};
+use crate::fetch::Answer;
+use crate::ingest::{Source, Verified};
+use crate::protocol::filter::matches;
+use crate::protocol::message::{self, EoseHint, client};
+use crate::protocol::{Event, RelayMessage, hex};
+use crate::relay::session::parse_wire_name;
+use crate::relay::{Purpose, Refusal};
+use crate::runtime::{CloseReason, Frame, SignError};
+
+/// How often a request may be refused for want of authentication although the relay has accepted ours.
+const AUTH_FUTILE_MAX: u32 = 2;
+
+impl Relay {
+    pub(in crate::engine) fn handle_frames(&mut self, frames: &[Frame], ctx: &mut Ctx<'_>) {
+        let conn = self.session.conn();
+        self.session.last_frame_at = ctx.now.instant;
+        for frame in frames {
+            self.counters.bytes_in += frame.len() as u64;
+            self.handle_frame(frame, ctx);
+            if self.session.conn() != conn {
+                return;
+            }
+        }
+        if self.session.unsolicited_bytes > ctx.config.unsolicited_bytes_max {
+            self.cut(CloseReason::Flood, ctx);
+            return;
+        }
+        self.apply_backpressure(ctx);
+        self.pump(ctx);
+    }
+
+    fn handle_frame(&mut self, frame: &Frame, ctx: &mut Ctx<'_>) {
+        match RelayMessage::parse(frame.as_str()) {
+            Ok(RelayMessage::Event { subscription, json }) => self.handle_event(frame, &subscription, json, ctx),
+            Ok(RelayMessage::Eose { subscription, hint }) => self.handle_eose(subscription.as_deref(), hint, ctx),
+            Ok(RelayMessage::Closed { subscription, reason }) => self.handle_closed(&subscription, &reason, ctx),
+            Ok(RelayMessage::Ok { id, accepted, reason }) => self.handle_ok(&id, accepted, &reason, ctx),
+            Ok(RelayMessage::Notice { text }) => self.handle_notice(&text, ctx),
+            Ok(RelayMessage::Auth { challenge }) => self.handle_challenge(challenge.into_owned(), ctx),
+            Ok(RelayMessage::NegMsg { subscription, message }) => self.handle_neg_msg(&subscription, &message, ctx),
+            Ok(RelayMessage::NegErr { subscription, reason, records_max }) => {
+                if let Some(id) = self.open_reconciliation(&subscription) {
+                    self.refuse_reconciliation(id, &reason, records_max, ctx);
+                }
+            }
+            Ok(RelayMessage::Count { .. }) => {}
+            Err(_) => {
+                self.counters.malformed += 1;
+                self.session.unsolicited_bytes += frame.len();
+            }
+        }
+    }
+
+    fn handle_event(&mut self, frame: &Frame, name: &str, json: &str, ctx: &mut Ctx<'_>) {
+        let open = parse_wire_name(name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
+        let Some((id, open)) = open else {
+            self.count_unsolicited(frame);
+            return;
+        };
+        let Ok(event) = message::event_of_frame(frame.bytes(), json) else {
+            self.counters.malformed += 1;
+            self.session.unsolicited_bytes += frame.len();
+            return;
+        };
+        let (purpose, owner) = (open.purpose, open.history);
+        let Some((wanted, through)) = self.offer_event(id, purpose, owner, &event) else {
+            self.count_unsolicited(frame);
+            return;
+        };
+        if !wanted {
+            self.count_unsolicited(frame);
+            return;
+        }
+        if let Some(open) = self.session.subscription_mut(id) {
+            open.progress_at = ctx.now.instant;
+            open.answered = true;
+        }
+        self.record_useful(ctx.now.instant);
+        self.counters.received += 1;
+        if through {
+            self.close_subscription(id, ctx);
+        }
+        self.ingest(owner, event, ctx);
+    }
+
+    /// Shows an event to its owner: was it asked for, and is its request through? `None` if it does not satisfy the
+    /// filter.
+    fn offer_event(&mut self, id: u64, purpose: Purpose, owner: HistoryId, event: &Event) -> Option<(bool, bool)> {
+        if purpose == Purpose::Live {
+            let interest = self.live.iter().find(|(_, live)| live.id == owner).map(|(interest, _)| interest)?;
+            return matches(interest.filter(), event).then_some((true, false));
+        }
+        let history = self.histories.get_mut(&owner)?;
+        matches(history.filter(), event).then(|| history.handle_event(id, purpose, event))
+    }
+
+    fn ingest(&mut self, owner: HistoryId, event: Event, ctx: &mut Ctx<'_>) {
+        if !self.options.direction.is_down() {
+            return;
+        }
+        if let Some(history) = self.histories.get_mut(&owner) {
+            history.unsettled += 1;
+        }
+        ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event);
+    }
+
+    fn count_unsolicited(&mut self, frame: &Frame) {
+        self.counters.unsolicited += 1;
+        self.session.unsolicited_bytes += frame.len();
+    }
+
+    fn handle_eose(&mut self, name: Option<&str>, hint: EoseHint, ctx: &mut Ctx<'_>) {
+        let open = name.and_then(parse_wire_name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
+        match open {
+            Some((_, open)) if open.purpose == Purpose::Live => open.answered = true,
+            Some((id, open)) if open.purpose != Purpose::Negentropy => {
+                self.record_useful(ctx.now.instant);
+                self.end_request(id, Answer::End(hint), true, ctx);
+            }
+            _ => self.counters.stray_eose += 1,
+        }
+    }
+
+    fn handle_closed(&mut self, name: &str, words: &str, ctx: &mut Ctx<'_>) {
+        let open = parse_wire_name(name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
+        let Some((id, open)) = open else { return };
+        match open.purpose {
+            Purpose::Live => self.refuse_live(id, words, ctx),
+            Purpose::Negentropy => self.refuse_reconciliation(id, words, None, ctx),
+            _ => self.refuse_request(id, words, ctx),
+        }
+    }
+
+    /// A REQ was refused.
+    fn refuse_request(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
+        match Refusal::read(words) {
+            Refusal::AuthRequired => self.require_auth(id, words, ctx),
+            Refusal::RateLimited => {
+                self.end_request(id, Answer::Again, false, ctx);
+                self.rest(words, ctx);
+            }
+            Refusal::TooManySubscriptions => self.learn_subscriptions(id, words, ctx),
+            _ => self.end_request(id, Answer::Refused(words.to_owned()), false, ctx),
+        }
+    }
+
+    /// One subscription too many: it waits until others are through.
+    fn learn_subscriptions(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
+        let open = self.session.open_reqs();
+        self.budget.learn_subscriptions(open);
+        self.end_request(id, Answer::Again, false, ctx);
+        if open <= 1 {
+            // Not even one is allowed: that is a rate limit in other words.
+            self.rest(words, ctx);
+        }
+    }
+
+    fn refuse_reconciliation(&mut self, id: u64, words: &str, records_max: Option<u64>, ctx: &mut Ctx<'_>) {
+        match Refusal::read_negentropy(words, records_max) {
+            Refusal::AuthRequired => self.require_auth(id, words, ctx),
+            Refusal::SetTooLarge => self.end_request(id, Answer::TooLarge(records_max), false, ctx),
+            _ => self.end_request(id, Answer::Refused(words.to_owned()), false, ctx),
+        }
+    }
+
+    fn handle_notice(&mut self, words: &str, ctx: &mut Ctx<'_>) {
+        tracing::debug!(relay = %self.url, notice = words);
+        let reqs = |purpose| purpose != Purpose::Negentropy;
+        match Refusal::read_notice(words) {
+            Refusal::RateLimited => self.rest(words, ctx),
+            Refusal::TooManySubscriptions => {
+                if let Some(id) = self.session.newest_unanswered(reqs) {
+                    self.learn_subscriptions(id, words, ctx);
+                }
+            }
+            Refusal::NoNegentropy => {
+                if let Some(id) = self.session.newest_unanswered(|purpose| purpose == Purpose::Negentropy) {
+                    self.end_request(id, Answer::Refused(words.to_owned()), false, ctx);
+                }
+            }
+            Refusal::AuthRequired => {
+                if let Some(id) = self.session.newest_unanswered(|_| true) {
+                    self.require_auth(id, words, ctx);
+                }
+            }
+            // Chatter. It feeds no watchdog, so a request that it may have meant ends all the same.
+            Refusal::SetTooLarge | Refusal::Other => {}
+        }
+    }
+
+    fn open_reconciliation(&mut self, name: &str) -> Option<u64> {
+        let id = parse_wire_name(name)?;
+        self.session.subscription_mut(id).filter(|open| open.purpose == Purpose::Negentropy).map(|_| id)
+    }
+
+    fn handle_neg_msg(&mut self, name: &str, message: &str, ctx: &mut Ctx<'_>) {
+        let Some(id) = self.open_reconciliation(name) else { return };
+        let Some(open) = self.session.subscription_mut(id) else { return };
+        open.progress_at = ctx.now.instant;
+        open.answered = true;
+        let owner = open.history;
+        self.counters.rounds += 1;
+        let Some(history) = self.histories.get_mut(&owner) else { return };
+        let result = match hex::decode(message) {
+            Some(message) => history.handle_neg_msg(id, &message, ctx.config),
+            None => Err("NEG-MSG is not hexadecimal".to_owned()),
+        };
+        match result {
+            Ok(()) => self.record_useful(ctx.now.instant),
+            Err(why) => self.end_request(id, Answer::Refused(why), true, ctx),
+        }
+    }
+
+    fn handle_ok(&mut self, id: &str, accepted: bool, words: &str, ctx: &mut Ctx<'_>) {
+        if self.session.auth.awaiting.as_deref() == Some(id) {
+            self.session.auth.awaiting = None;
+            if accepted {
+                self.complete_auth(ctx);
+            } else {
+                self.fail_auth(words, ctx);
+            }
+            return;
+        }
+        let Some(record_owner) =
+            self.histories.iter_mut().find_map(|(owner, history)| Some((*owner, history.publish_mut().handle_ok(id)?)))
+        else {
+            return;
+        };
+        let (owner, record) = record_owner;
+        let refusal = if accepted || words.starts_with("duplicate") { None } else { Some(Refusal::read(words)) };
+        self.record_useful(ctx.now.instant);
+        let Some(history) = self.histories.get_mut(&owner) else { return };
+        match refusal {
+            None => self.counters.published += 1,
+            Some(Refusal::RateLimited) => {
+                history.publish_mut().retry(record);
+                self.rest(words, ctx);
+            }
+            Some(Refusal::AuthRequired) if !self.session.auth.accepted && self.session.auth.refused.is_none() => {
+                history.publish_mut().retry(record);
+                self.wait_for_auth(owner, words, ctx);
+            }
+            Some(_) => {
+                self.counters.refused += 1;
+                history.publish_mut().refuse(words);
+            }
+        }
+    }
+
+    fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
+        let Some(conn) = self.session.conn() else { return };
+        let auth = &mut self.session.auth;
+        auth.challenge = Some(challenge.clone());
+        auth.refused = None;
+        if !std::mem::replace(&mut auth.signing, true) {
+            ctx.out.push_back(Effect::Sign { conn, relay: self.url.clone(), challenge });
+        }
+    }
+
+    pub(in crate::engine) fn handle_signed(&mut self, result: Result<Verified<Event>, SignError>, ctx: &mut Ctx<'_>) {
+        let Some(conn) = self.session.conn() else { return };
+        self.session.auth.signing = false;
+        match result {
+            Ok(event) => {
+                self.session.auth.awaiting = Some(event.id.to_hex());
+                self.send(ctx, conn, client::auth(event.json_str()));
+            }
+            Err(SignError::NoKey) => self.fail_auth("no key is configured to authenticate with", ctx),
+            Err(SignError::Declined(why)) => self.fail_auth(&why, ctx),
+        }
+    }
+
+    /// A request was refused until we authenticate: it waits for that, whichever of challenge and refusal came first.
+    fn require_auth(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
+        let Some(open) = self.session.subscription_mut(id) else { return };
+        let (owner, purpose) = (open.history, open.purpose);
+        if purpose == Purpose::Live {
+            self.refuse_live(id, words, ctx);
+            return;
+        }
+        self.end_request(id, Answer::Again, false, ctx);
+        self.wait_for_auth(owner, words, ctx);
+    }
+
+    pub(super) fn wait_for_auth(&mut self, owner: HistoryId, words: &str, ctx: &mut Ctx<'_>) {
+        let auth = &mut self.session.auth;
+        if auth.accepted {
+            auth.futile += 1;
+        }
+        let hopeless = auth.refused.is_some() || auth.futile > AUTH_FUTILE_MAX;
+        if let Some(history) = self.histories.get_mut(&owner) {
+            if hopeless {
+                history.give_up(&GapReason::AuthRequired(words.to_owned()));
+            } else if !auth.accepted || auth.signing || auth.awaiting.is_some() {
+                history.waits_for_auth = true;
+                self.auth_wait_until.get_or_insert(ctx.now.instant + ctx.config.stall);
+            }
+        }
+    }
+
+    fn complete_auth(&mut self, ctx: &mut Ctx<'_>) {
+        self.session.auth.accepted = true;
+        self.session.auth.refused = None;
+        self.auth_wait_until = None;
+        self.record_useful(ctx.now.instant);
+        self.histories.values_mut().for_each(|history| history.waits_for_auth = false);
+        self.live.values_mut().for_each(|live| live.refused = None);
+        self.live_due = true;
+    }
+
+    pub(super) fn fail_auth(&mut self, why: &str, ctx: &mut Ctx<'_>) {
+        self.auth_wait_until = None;
+        self.session.auth.refused = Some(why.to_owned());
+        tracing::warn!(relay = %self.url, why, "authentication failed");
+        for history in self.histories.values_mut().filter(|history| history.waits_for_auth) {
+            history.give_up(&GapReason::AuthRequired(why.to_owned()));
+        }
+        self.settle_histories(ctx);
+    }
+}

@@ -1,0 +1,303 @@
+//! Connecting, losing the connection, trying again, giving up; and every deadline of a relay.
+
+use std::collections::BTreeSet;
+
+use super::{Ctx, Relay};
+use crate::engine::{Effect, GapReason, HistoryId, RelayOptions};
+use crate::fetch::{Answer, History, HistoryParts};
+use crate::plan::{Interest, Todo, windows_to_fetch};
+use crate::protocol::{FilterKey, RelayInfo, Window};
+use crate::relay::session::Link;
+use crate::relay::{Purpose, Refusal};
+use crate::runtime::{CloseReason, Instant, Now};
+use crate::store::Method;
+
+impl Relay {
+    pub(in crate::engine) fn set_interests(
+        &mut self,
+        target: BTreeSet<Interest>,
+        options: RelayOptions,
+        ctx: &mut Ctx<'_>,
+    ) {
+        self.options = options;
+        self.given_up = false;
+        self.live_due = true;
+        let dropped = self.interests.set_target(target);
+        self.waiting.retain(|interest| !dropped.contains(interest));
+        self.histories.retain(|_, history| !dropped.contains(&history.interest));
+        for interest in &dropped {
+            self.drop_live(interest, ctx);
+        }
+        self.waiting.extend(self.interests.begin_new());
+        self.pump(ctx);
+    }
+
+    /// Begins the next interest that waits.
+    pub(super) fn begin_history(&mut self, ctx: &mut Ctx<'_>) -> Option<HistoryId> {
+        let interest = self.waiting.pop_front()?;
+        let id = ctx.tickets.next_history();
+        let (todo, method) = self.todo(&interest, ctx);
+        let options = RelayOptions { method, ..self.options };
+        let history = History::new(HistoryParts {
+            id,
+            interest,
+            relay: self.url.clone(),
+            options,
+            todo,
+            now_secs: ctx.now.unix_secs,
+            dry_run: ctx.config.dry_run,
+        });
+        self.histories.insert(id, history);
+        Some(id)
+    }
+
+    /// What is left to fetch of an interest, and how. After a short absence of a live relay that is what it may have
+    /// got meanwhile, and REQ with `since` costs less than a comparison of everything.
+    fn todo(&self, interest: &Interest, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
+        let filter = interest.filter();
+        let window = Window::of(filter);
+        // What the relay lacks shows only when all that it has is known.
+        let proofs = match self.coverage.get(&FilterKey::of(filter)) {
+            Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
+            _ => &[],
+        };
+        let todo = windows_to_fetch(
+            window,
+            proofs,
+            ctx.now.unix_secs,
+            ctx.config.quick_reconnect_max,
+            ctx.config.overlap_secs,
+        );
+        let quick = self.live_until_secs.is_some() && !todo.kept.is_empty();
+        let method = self.options.method.or(quick.then_some(Method::Req));
+        (todo, method)
+    }
+
+    fn wants_connection(&self) -> bool {
+        !self.given_up && !self.is_done() && !self.interests.target().is_empty()
+    }
+
+    /// Connects if that is wanted and allowed now.
+    pub(super) fn connect_if_due(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now.instant;
+        if self.session.link != Link::Down || !self.wants_connection() || self.health.blocked_until(now).is_some() {
+            return;
+        }
+        let conn = ctx.tickets.next_conn();
+        self.session.link = Link::Connecting { conn, give_up_at: now + ctx.config.connect_timeout };
+        ctx.out.push_back(Effect::Connect { conn, dial: self.dial(ctx.config) });
+    }
+
+    pub(in crate::engine) fn handle_connected(&mut self, ctx: &mut Ctx<'_>) {
+        let Link::Connecting { conn, .. } = self.session.link else { return };
+        self.session.link = Link::Up { conn };
+        self.session.last_frame_at = ctx.now.instant;
+        self.health.record_connected();
+        self.counters.connections += 1;
+        // A hint that may be late, wrong or never come: nothing waits for it.
+        ctx.out.push_back(Effect::FetchInfo { dial: self.dial(ctx.config) });
+        self.renew_after_absence(ctx);
+        self.pump(ctx);
+    }
+
+    /// What was confirmed before the link was lost is fetched again, as far as it may have changed.
+    fn renew_after_absence(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(lost_at) = self.disconnected_at.take() else { return };
+        let long = ctx.now.instant - lost_at > ctx.config.quick_reconnect_max;
+        if long {
+            self.negentropy_refused = None;
+        }
+        if !self.options.live {
+            return;
+        }
+        if long {
+            self.histories.clear();
+            self.waiting.clear();
+            self.gaps.clear();
+            self.interests.clear();
+        } else {
+            self.interests.unconfirm();
+        }
+        self.waiting.extend(self.interests.begin_new());
+    }
+
+    pub(in crate::engine) fn handle_info(&mut self, text: &str) {
+        if let Some(info) = RelayInfo::parse(text) {
+            self.budget.apply_info(&info);
+        }
+    }
+
+    /// The link is down: everything under way is to be asked again.
+    pub(super) fn lose_connection(&mut self, now: Now) {
+        if self.session.conn().is_some() {
+            self.disconnected_at = Some(now.instant);
+            self.bump_proofs(now);
+        }
+        self.session.reset();
+        self.live_due = true;
+        self.auth_wait_until = None;
+        for live in self.live.values_mut() {
+            live.subscription = None;
+            live.refused = None;
+        }
+        for history in self.histories.values_mut() {
+            history.handle_connection_lost(&self.budget);
+        }
+    }
+
+    /// Up to its last frame, a relay with live subscriptions has sent all that was new: proofs that reach to the
+    /// newest hold until then.
+    fn bump_proofs(&mut self, now: Now) {
+        if !self.options.live {
+            return;
+        }
+        let silent_secs = (now.instant - self.session.last_frame_at).as_secs();
+        let until = now.unix_secs.saturating_sub(silent_secs);
+        self.live_until_secs = Some(until);
+        let confirmed: BTreeSet<FilterKey> =
+            self.interests.confirmed().iter().map(|interest| FilterKey::of(interest.filter())).collect();
+        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| confirmed.contains(*key)) {
+            coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
+        }
+    }
+
+    pub(in crate::engine) fn handle_disconnected(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
+        self.last_error = Some(reason.to_string());
+        if let CloseReason::Remote(words) = reason
+            && Refusal::read(words) == Refusal::RateLimited
+        {
+            self.counters.rate_limits += 1;
+            self.health.record_rate_limit(ctx.now.instant, ctx.config);
+        }
+        self.lose_connection(ctx.now);
+        self.fail(reason, ctx);
+    }
+
+    fn fail(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
+        self.health.record_failure(ctx.now.instant, ctx.config, ctx.rng);
+        let never = self.counters.connections == 0;
+        if ctx.config.one_shot && (self.health.failures() >= ctx.config.attempts_max || never && is_final(reason)) {
+            self.give_up(&GapReason::Unreachable(reason.to_string()), ctx);
+        }
+        self.pump(ctx);
+    }
+
+    /// We close the connection for a fault of the relay, and try again by the backoff.
+    pub(super) fn cut(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {
+        self.last_error = Some(reason.to_string());
+        self.close(reason.clone(), ctx);
+        self.fail(&reason, ctx);
+    }
+
+    pub(in crate::engine) fn give_up(&mut self, reason: &GapReason, ctx: &mut Ctx<'_>) {
+        self.given_up = true;
+        self.give_up_histories(reason, ctx);
+        self.close(CloseReason::Done, ctx);
+        self.settle_histories(ctx);
+    }
+
+    /// Rests after the relay asked for less traffic. What is under way is asked again afterwards.
+    pub(super) fn rest(&mut self, words: &str, ctx: &mut Ctx<'_>) {
+        self.counters.rate_limits += 1;
+        self.cooldowns += 1;
+        self.last_error = Some(format!("rate limited: {words}"));
+        self.health.record_rate_limit(ctx.now.instant, ctx.config);
+        if ctx.config.one_shot && self.cooldowns > ctx.config.attempts_max {
+            self.give_up(&GapReason::Refused(words.to_owned()), ctx);
+            return;
+        }
+        let open: Vec<u64> =
+            self.session.subscriptions().filter(|(_, open)| open.purpose != Purpose::Live).map(|(id, _)| id).collect();
+        for id in open {
+            self.end_request(id, Answer::Again, true, ctx);
+        }
+    }
+
+    /// Whatever is due at this moment.
+    pub(in crate::engine) fn handle_tick(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now.instant;
+        match self.session.link {
+            Link::Connecting { give_up_at, .. } if give_up_at <= now => {
+                self.cut(CloseReason::Connect(crate::runtime::ConnectError::TimedOut), ctx);
+                return;
+            }
+            Link::Up { .. } => self.handle_stalls(ctx),
+            _ => {}
+        }
+        if self.auth_wait_until.is_some_and(|until| until <= now) {
+            self.fail_auth("no challenge, or no answer to ours, in time", ctx);
+        }
+        self.pump(ctx);
+    }
+
+    fn handle_stalls(&mut self, ctx: &mut Ctx<'_>) {
+        let (now, stall) = (ctx.now.instant, ctx.config.stall);
+        let holding: BTreeSet<HistoryId> =
+            self.histories.iter().filter(|(_, history)| history.holds_reply()).map(|(id, _)| *id).collect();
+        let stalled: Vec<u64> = self
+            .session
+            .subscriptions()
+            .filter(|(_, open)| open.progress_at + stall <= now)
+            .filter(|(_, open)| open.purpose != Purpose::Live || !open.answered)
+            .filter(|(_, open)| open.purpose != Purpose::Negentropy || !holding.contains(&open.history))
+            .map(|(id, _)| id)
+            .collect();
+        for id in stalled {
+            let Some(open) = self.session.subscription_mut(id) else { continue };
+            let (purpose, opened_at) = (open.purpose, open.opened_at);
+            if purpose == Purpose::Live {
+                self.refuse_live(id, "no answer to limit 0", ctx);
+                continue;
+            }
+            self.end_request(id, Answer::Stalled, true, ctx);
+            // Silence to NEG-OPEN is a refusal; silence to a REQ, with no frame at all since, is a dead link.
+            if purpose != Purpose::Negentropy && self.session.last_frame_at < opened_at {
+                self.cut(CloseReason::Silent, ctx);
+                return;
+            }
+        }
+        for history in self.histories.values_mut() {
+            let publish = history.publish_mut();
+            if publish.oldest_sent_at().is_some_and(|at| at + stall <= now) {
+                publish.handle_lost();
+            }
+        }
+    }
+
+    /// When something is due next, and what.
+    pub(in crate::engine) fn deadline(&mut self, ctx: &Ctx<'_>) -> Option<(Instant, &'static str)> {
+        let (now, stall) = (ctx.now.instant, ctx.config.stall);
+        match self.session.link {
+            Link::Down if self.wants_connection() => Some((self.health.blocked_until(now).unwrap_or(now), "connect")),
+            Link::Down => None,
+            Link::Connecting { give_up_at, .. } => Some((give_up_at, "connect timeout")),
+            Link::Up { .. } => {
+                let requests = self
+                    .session
+                    .subscriptions()
+                    .filter(|(_, open)| open.purpose != Purpose::Live || !open.answered)
+                    .filter(|(_, open)| {
+                        open.purpose != Purpose::Negentropy
+                            || !self.histories.get(&open.history).is_some_and(History::holds_reply)
+                    })
+                    .map(|(_, open)| open.progress_at + stall)
+                    .min();
+                let published =
+                    self.histories.values_mut().filter_map(|history| history.publish_mut().oldest_sent_at()).min();
+                let due = [
+                    requests.map(|at| (at, "stall")),
+                    published.map(|at| (at + stall, "no OK")),
+                    self.auth_wait_until.map(|at| (at, "authentication")),
+                    self.health.cooldown(now).map(|at| (at, "cooldown")),
+                ];
+                due.into_iter().flatten().min()
+            }
+        }
+    }
+}
+
+/// Will another try within seconds end the same way?
+fn is_final(reason: &CloseReason) -> bool {
+    use crate::runtime::ConnectError::{Dns, Handshake, Refused, Tls};
+    matches!(reason, CloseReason::Connect(Dns(_) | Refused(_) | Tls(_) | Handshake(_)))
+}

@@ -1,0 +1,275 @@
+//! One relay inside the engine: it owns the session, the health, the limits and the histories, and routes what comes.
+//!
+//! `frames` reads what the relay sends, `requests` decides what to send, `lifecycle` connects and gives up.
+
+mod frames;
+mod lifecycle;
+mod requests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::items::ItemCache;
+use super::{
+    Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Ticket,
+    Tickets,
+};
+use crate::fetch::{History, Stage};
+use crate::ingest::{Pipeline, Settled, Source};
+use crate::plan::{Interest, Interests};
+use crate::protocol::{FilterKey, RelayUrl};
+use crate::relay::{Budget, Health, Session};
+use crate::runtime::{CloseReason, Dial, Instant};
+use crate::store::{Coverage, Method, Outcome};
+
+/// What a relay works with while it handles one thing.
+pub(super) struct Ctx<'a> {
+    pub now: Now,
+    pub config: &'a Config,
+    pub out: &'a mut VecDeque<Effect>,
+    pub tickets: &'a mut Tickets,
+    pub pending: &'a mut BTreeMap<Ticket, Pending>,
+    pub pipeline: &'a mut Pipeline,
+    pub items: &'a mut ItemCache,
+    pub rng: &'a mut Rng,
+}
+
+/// Work handed to the store for a history: whose it is, and what was asked.
+#[derive(Debug)]
+pub(super) enum Pending {
+    Known { relay: usize, history: HistoryId, ids: Vec<[u8; 32]> },
+    Events { relay: usize, history: HistoryId },
+}
+
+/// A subscription to what is new, for one interest.
+#[derive(Debug)]
+struct Live {
+    /// The number under which its events are counted.
+    id: HistoryId,
+    subscription: Option<u64>,
+    /// `limit: 0` was not understood: ask `since` now instead.
+    by_since: bool,
+    /// The relay does not serve it, in these words.
+    refused: Option<String>,
+}
+
+/// One relay.
+pub(super) struct Relay {
+    pub url: RelayUrl,
+    number: usize,
+    options: RelayOptions,
+    interests: Interests,
+    session: Session,
+    health: Health,
+    budget: Budget,
+    histories: BTreeMap<HistoryId, History>,
+    /// Interests begun that wait for room among the active histories.
+    waiting: VecDeque<Interest>,
+    live: BTreeMap<Interest, Live>,
+    /// Some live subscription is to be opened.
+    live_due: bool,
+    negentropy_refused: Option<String>,
+    coverage: BTreeMap<FilterKey, Coverage>,
+    counters: Counters,
+    gaps: Vec<Gap>,
+    gaps_dropped: u64,
+    methods: BTreeSet<Method>,
+    fallbacks: BTreeMap<String, String>,
+    last_error: Option<String>,
+    disconnected_at: Option<Instant>,
+    /// Wall time of the last frame of the last connection, in seconds since 1970.
+    live_until_secs: Option<u64>,
+    given_up: bool,
+    /// Rests after rate limits, since something useful came.
+    cooldowns: u32,
+    auth_wait_until: Option<Instant>,
+    /// Events that this relay's sync has stored, for others to publish.
+    pub stored: u64,
+}
+
+impl Relay {
+    pub(super) fn new(url: RelayUrl, number: usize, config: &Config, coverage: BTreeMap<FilterKey, Coverage>) -> Self {
+        Self {
+            url,
+            number,
+            options: RelayOptions::default(),
+            interests: Interests::default(),
+            session: Session::default(),
+            health: Health::default(),
+            budget: Budget::new(config),
+            histories: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            live: BTreeMap::new(),
+            live_due: true,
+            negentropy_refused: None,
+            coverage,
+            counters: Counters::default(),
+            gaps: Vec::new(),
+            gaps_dropped: 0,
+            methods: BTreeSet::new(),
+            fallbacks: BTreeMap::new(),
+            last_error: None,
+            disconnected_at: None,
+            live_until_secs: None,
+            given_up: false,
+            cooldowns: 0,
+            auth_wait_until: None,
+            stored: 0,
+        }
+    }
+
+    pub(super) fn conn(&self) -> Option<ConnId> {
+        self.session.any_conn()
+    }
+
+    pub(super) fn options(&self) -> RelayOptions {
+        self.options
+    }
+
+    fn dial(&self, config: &Config) -> Dial {
+        Dial { url: self.url.clone(), frame_bytes_max: config.frame_bytes_max }
+    }
+
+    fn send(&mut self, ctx: &mut Ctx<'_>, conn: ConnId, frame: String) {
+        self.counters.bytes_out += frame.len() as u64;
+        ctx.out.push_back(Effect::Send { conn, frame });
+    }
+
+    /// Something useful came.
+    fn record_useful(&mut self, now: Instant) {
+        self.health.record_useful(now);
+        self.cooldowns = 0;
+        self.session.unsolicited_bytes = 0;
+    }
+
+    /// What became of an event of this relay.
+    pub(super) fn handle_settled(&mut self, source: Source, settled: Settled) {
+        if let Some(history) = self.histories.get_mut(&source.history) {
+            history.unsettled = history.unsettled.saturating_sub(1);
+        }
+        match settled {
+            Settled::Committed(Outcome::Stored) => {
+                self.counters.stored += 1;
+                self.stored += 1;
+            }
+            Settled::Committed(Outcome::Duplicate) | Settled::Known => self.counters.duplicate += 1,
+            Settled::Committed(_) => self.counters.unwanted += 1,
+            Settled::WouldStore => self.counters.would_store += 1,
+            Settled::Invalid(_) => self.counters.invalid += 1,
+        }
+    }
+
+    /// A coverage mark of this relay is durable.
+    pub(super) fn handle_marked(&mut self, source: Source) {
+        if let Some(history) = self.histories.get_mut(&source.history) {
+            history.handle_marked();
+        }
+    }
+
+    /// Ends histories that are through, and begins those that waited for room.
+    fn settle_histories(&mut self, ctx: &mut Ctx<'_>) {
+        for history in self.histories.values_mut() {
+            history.advance(&self.budget, ctx.config);
+        }
+        let done: Vec<HistoryId> =
+            self.histories.iter().filter(|(_, history)| history.stage() == Stage::Done).map(|(id, _)| *id).collect();
+        for id in done {
+            let Some(history) = self.histories.remove(&id) else { continue };
+            self.methods.extend(&history.methods);
+            self.interests.confirm(&history.interest);
+            for gap in history.gaps {
+                self.add_gap(gap, ctx.config);
+            }
+            ctx.items.prune(ctx.now.instant);
+        }
+    }
+
+    fn add_gap(&mut self, gap: Gap, config: &Config) {
+        if self.gaps.len() < config.gaps_max {
+            self.gaps.push(gap);
+        } else {
+            self.gaps_dropped += 1;
+        }
+    }
+
+    /// Everything under way becomes a gap.
+    pub(super) fn give_up_histories(&mut self, reason: &GapReason, ctx: &mut Ctx<'_>) {
+        while !self.waiting.is_empty() {
+            self.begin_history(ctx);
+        }
+        for history in self.histories.values_mut() {
+            history.give_up(reason);
+        }
+    }
+
+    /// Is nothing left to do here, for good?
+    pub(super) fn is_done(&self) -> bool {
+        let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
+        settled && (self.given_up || !self.options.live)
+    }
+
+    fn phase(&self, ctx_now: Instant) -> Phase {
+        use crate::relay::session::Link;
+        let settled = self.histories.is_empty() && self.waiting.is_empty() && self.interests.is_settled();
+        match self.session.link {
+            _ if self.is_done() => Phase::Done,
+            _ if self.health.cooldown(ctx_now).is_some() => Phase::Cooldown,
+            Link::Down => Phase::Waiting,
+            Link::Connecting { .. } => Phase::Connecting,
+            Link::Up { .. } if settled => Phase::Live,
+            Link::Up { .. } => Phase::Syncing,
+        }
+    }
+
+    pub(super) fn report(&self, now: Instant) -> RelayReport {
+        let open_gaps = self.histories.values().flat_map(|history| &history.gaps);
+        let gaps: Vec<Gap> = self.gaps.iter().chain(open_gaps).cloned().collect();
+        let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
+        let methods = self.methods.iter().chain(self.histories.values().flat_map(|history| &history.methods));
+        RelayReport {
+            relay: self.url.clone(),
+            phase: self.phase(now),
+            methods: methods.copied().collect::<BTreeSet<_>>().into_iter().collect(),
+            fallbacks: self.fallbacks.clone(),
+            counters: self.counters.clone(),
+            complete: settled && gaps.is_empty() && self.gaps_dropped == 0,
+            gaps,
+            gaps_dropped: self.gaps_dropped,
+            last_error: self.last_error.clone(),
+        }
+    }
+
+    /// Begins all interests anew, as after events came from elsewhere that this relay is to get.
+    pub(super) fn restart(&mut self, ctx: &mut Ctx<'_>) {
+        if self.given_up {
+            return;
+        }
+        self.interests.clear();
+        self.gaps.clear();
+        for interest in self.interests.target() {
+            ctx.items.forget(&FilterKey::of(interest.filter()));
+        }
+        self.waiting.extend(self.interests.begin_new());
+    }
+
+    /// Stops reading from a relay whose events come faster than they are checked, and resumes.
+    pub(super) fn apply_backpressure(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(conn) = self.session.conn() else { return };
+        let held = ctx.pipeline.bytes_of(self.number);
+        let reading = if self.session.reading {
+            held <= ctx.config.ingest_bytes_max
+        } else {
+            held <= ctx.config.ingest_bytes_max / 2
+        };
+        if reading != self.session.reading {
+            self.session.reading = reading;
+            ctx.out.push_back(Effect::SetReading { conn, reading });
+        }
+    }
+
+    fn close(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {
+        if let Some(conn) = self.session.any_conn() {
+            ctx.out.push_back(Effect::Close { conn, reason });
+        }
+        self.lose_connection(ctx.now);
+    }
+}

@@ -1,0 +1,253 @@
+//! Deciding what to send: as much as the relay's limits, the pipeline and a cooldown allow.
+
+use super::{Ctx, Live, Pending, Relay};
+use crate::engine::items::{self, Wanted};
+use crate::engine::{Effect, HistoryId};
+use crate::fetch::{Answer, Ask, Need};
+use crate::ingest::Source;
+use crate::plan::Interest;
+use crate::protocol::Filter;
+use crate::protocol::message::client;
+use crate::relay::session::wire_name;
+use crate::relay::{Purpose, Refusal};
+use crate::runtime::CloseReason;
+
+impl Relay {
+    /// Goes on with everything, as far as possible now.
+    pub(in crate::engine) fn pump(&mut self, ctx: &mut Ctx<'_>) {
+        self.settle_histories(ctx);
+        self.poll_needs(ctx);
+        self.connect_if_due(ctx);
+        if self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none() {
+            self.open_live(ctx);
+            self.begin_waiting(ctx);
+            self.poll_needs(ctx);
+            self.poll_asks(ctx);
+            self.settle_histories(ctx);
+            self.poll_needs(ctx);
+        }
+        if self.is_done() && self.session.any_conn().is_some() {
+            self.close(CloseReason::Done, ctx);
+            self.health.record_closed();
+        }
+    }
+
+    fn begin_waiting(&mut self, ctx: &mut Ctx<'_>) {
+        while self.histories.len() < ctx.config.histories_active_max.max(1) {
+            if self.begin_history(ctx).is_none() {
+                break;
+            }
+        }
+    }
+
+    /// Hands the store what histories need of it.
+    pub(in crate::engine) fn poll_needs(&mut self, ctx: &mut Ctx<'_>) {
+        let ids: Vec<HistoryId> = self.histories.keys().copied().collect();
+        for id in ids {
+            while let Some(history) = self.histories.get_mut(&id)
+                && let Some(need) = history.poll_need(ctx.config)
+            {
+                self.take_need(id, need, ctx);
+            }
+        }
+    }
+
+    fn take_need(&mut self, id: HistoryId, need: Need, ctx: &mut Ctx<'_>) {
+        let relay = self.number;
+        let Some(history) = self.histories.get_mut(&id) else { return };
+        match need {
+            Need::Items(_) => match ctx.items.want(history.key(), (relay, id), ctx.now.instant, ctx.tickets) {
+                Wanted::Ready(set) => history.handle_items(set, self.negentropy_refused.as_deref(), ctx.config),
+                Wanted::Load(ticket) => ctx.out.push_back(items::load(history.filter(), ticket)),
+                Wanted::Waiting => {}
+            },
+            Need::Known(ids) => {
+                let ticket = ctx.tickets.next();
+                ctx.pending.insert(ticket, Pending::Known { relay, history: id, ids: ids.clone() });
+                ctx.out.push_back(Effect::CheckKnown { ticket, ids });
+            }
+            Need::Events(ids) => {
+                if ctx.config.dry_run {
+                    self.counters.would_publish += ids.len() as u64;
+                    history.handle_records(Vec::new());
+                    return;
+                }
+                let ticket = ctx.tickets.next();
+                ctx.pending.insert(ticket, Pending::Events { relay, history: id });
+                ctx.out.push_back(Effect::LoadEvents { ticket, ids });
+            }
+            Need::Mark { coverage, last } => {
+                self.coverage.insert(coverage.filter.clone(), coverage.clone());
+                ctx.pipeline.push_mark(Source { relay, history: id }, coverage, last);
+            }
+        }
+    }
+
+    /// Sends what histories want to send.
+    fn poll_asks(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(conn) = self.session.conn() else { return };
+        let ids: Vec<HistoryId> = self.histories.keys().copied().collect();
+        for id in ids {
+            loop {
+                // Nothing more is fetched while what came waits to be checked.
+                let drained = ctx.pipeline.bytes_of(self.number) <= ctx.config.ingest_bytes_max / 2;
+                let room = drained && self.session.open_reqs() < self.budget.subscriptions_max();
+                let next = self.session.next_id();
+                let Some(history) = self.histories.get_mut(&id) else { break };
+                let Some(ask) = history.poll_ask(next, room, ctx.now.instant, &self.budget, ctx.config) else { break };
+                let frame = self.open_ask(id, ask, ctx);
+                self.send(ctx, conn, frame);
+            }
+        }
+    }
+
+    fn open_ask(&mut self, id: HistoryId, ask: Ask, ctx: &mut Ctx<'_>) -> String {
+        let now = ctx.now.instant;
+        match ask {
+            Ask::Req(purpose, filter) => {
+                self.counters.pages += 1;
+                let name = wire_name(self.session.open(id, purpose, now));
+                client::req(&name, [&filter])
+            }
+            Ask::Ids(ids) => {
+                self.counters.id_requests += 1;
+                let name = wire_name(self.session.open(id, Purpose::Ids, now));
+                client::req_ids(&name, &ids)
+            }
+            Ask::NegOpen(filter, message) => {
+                let name = wire_name(self.session.open(id, Purpose::Negentropy, now));
+                client::neg_open(&name, &filter, &message)
+            }
+            Ask::NegMsg(session, message) => {
+                if let Some(open) = self.session.subscription_mut(session) {
+                    open.progress_at = now;
+                }
+                client::neg_msg(&wire_name(session), &message)
+            }
+            Ask::NegClose(session) => {
+                self.session.close(session);
+                client::neg_close(&wire_name(session))
+            }
+            Ask::Event(record) => client::event(&String::from_utf8_lossy(&record.json)),
+        }
+    }
+
+    /// A request has ended; `close` tells the relay so, unless it was the relay that closed it.
+    pub(super) fn end_request(&mut self, id: u64, answer: Answer, close: bool, ctx: &mut Ctx<'_>) {
+        let Some(open) = self.session.close(id) else { return };
+        if close && let Some(conn) = self.session.conn() {
+            let name = wire_name(id);
+            let frame =
+                if open.purpose == Purpose::Negentropy { client::neg_close(&name) } else { client::close(&name) };
+            self.send(ctx, conn, frame);
+        }
+        let Some(history) = self.histories.get_mut(&open.history) else { return };
+        let could = history.fallback.is_none();
+        history.handle_end(id, open.purpose, answer, &mut self.budget, ctx.config, ctx.now.unix_secs);
+        if could && let Some(words) = history.fallback.clone() {
+            tracing::info!(relay = %self.url, reason = words, "no reconciliation, paging instead");
+            self.fallbacks.insert("negentropy".to_owned(), words.clone());
+            self.negentropy_refused = Some(words);
+        }
+    }
+
+    /// A request needs nothing more.
+    pub(super) fn close_subscription(&mut self, id: u64, ctx: &mut Ctx<'_>) {
+        if self.session.close(id).is_some()
+            && let Some(conn) = self.session.conn()
+        {
+            self.send(ctx, conn, client::close(&wire_name(id)));
+        }
+    }
+
+    /// Subscribes to what is new, before any history: so no gap opens between them.
+    fn open_live(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.live_due || !self.options.live || !self.options.direction.is_down() {
+            return;
+        }
+        self.live_due = false;
+        let Some(conn) = self.session.conn() else { return };
+        let interests: Vec<Interest> = self.interests.target().iter().cloned().collect();
+        for interest in interests {
+            if self.session.open_reqs() >= self.budget.subscriptions_max() {
+                self.live_due = true;
+                break;
+            }
+            let id = ctx.tickets.next_history();
+            let live = self.live.entry(interest.clone()).or_insert(Live {
+                id,
+                subscription: None,
+                by_since: false,
+                refused: None,
+            });
+            if live.subscription.is_some() || live.refused.is_some() {
+                continue;
+            }
+            let filter = live_filter(
+                interest.filter(),
+                live.by_since,
+                ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs),
+            );
+            let subscription = self.session.open(live.id, Purpose::Live, ctx.now.instant);
+            live.subscription = Some(subscription);
+            let frame = client::req(&wire_name(subscription), [&filter]);
+            self.send(ctx, conn, frame);
+        }
+    }
+
+    pub(super) fn drop_live(&mut self, interest: &Interest, ctx: &mut Ctx<'_>) {
+        if let Some(subscription) = self.live.remove(interest).and_then(|live| live.subscription) {
+            self.close_subscription(subscription, ctx);
+        }
+    }
+
+    /// The relay does not serve a live subscription: as `limit: 0` is not understood everywhere, `since` is tried
+    /// next; after that it shows as failing.
+    pub(super) fn refuse_live(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
+        let Some(open) = self.session.subscription_mut(id) else { return };
+        let owner = open.history;
+        self.close_subscription(id, ctx);
+        let refusal = Refusal::read(words);
+        let Some(live) = self.live.values_mut().find(|live| live.id == owner) else { return };
+        live.subscription = None;
+        self.live_due = true;
+        match refusal {
+            Refusal::AuthRequired => live.refused = Some(words.to_owned()),
+            Refusal::RateLimited => {
+                self.rest(words, ctx);
+                return;
+            }
+            Refusal::TooManySubscriptions => self.budget.learn_subscriptions(self.session.open_reqs() + 1),
+            _ if !live.by_since => live.by_since = true,
+            _ => live.refused = Some(words.to_owned()),
+        }
+        if refusal == Refusal::AuthRequired {
+            self.wait_for_auth(owner, words, ctx);
+        }
+        self.last_error = Some(format!("live subscription refused: {words}"));
+    }
+
+    pub(in crate::engine) fn history_mut(&mut self, id: HistoryId) -> Option<&mut crate::fetch::History> {
+        self.histories.get_mut(&id)
+    }
+
+    pub(in crate::engine) fn negentropy_refused(&self) -> Option<String> {
+        self.negentropy_refused.clone()
+    }
+
+    pub(in crate::engine) fn count_would_store(&mut self, events: u64) {
+        self.counters.would_store += events;
+    }
+}
+
+fn live_filter(filter: &Filter, by_since: bool, since_secs: u64) -> Filter {
+    if by_since {
+        Filter {
+            since: Some(filter.since.map_or(since_secs, |at| at.as_secs().max(since_secs)).into()),
+            limit: None,
+            ..filter.clone()
+        }
+    } else {
+        filter.clone().limit(0)
+    }
+}

@@ -1,0 +1,179 @@
+//! What became of a sync: the true answer to "is my copy complete?".
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::protocol::{FilterKey, RelayUrl, Window};
+use crate::store::Method;
+
+/// Something that could not be proven complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gap {
+    /// The filter.
+    pub filter: FilterKey,
+    /// The time that it is about.
+    pub window: Window,
+    /// Why.
+    pub reason: GapReason,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.window, self.reason)
+    }
+}
+
+/// Why something could not be proven complete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
+pub enum GapReason {
+    /// No connection, or none that lasted.
+    Unreachable(String),
+    /// The relay stopped answering: what it sent is held, but it did not say that this was all.
+    Stalled,
+    /// More events in one second than the relay gives in a page, and no other way to ask for the rest.
+    SecondOverflow {
+        /// Events of that second that the relay gave.
+        received: usize,
+    },
+    /// The relay does not honour `until`, so older events cannot be asked for.
+    UntilIgnored,
+    /// The relay refused, in these words.
+    Refused(String),
+    /// The relay wants authentication (NIP-42) that it did not get.
+    AuthRequired(String),
+    /// The relay offered events, but did not deliver them when asked, twice.
+    NotDelivered {
+        /// How many.
+        events: usize,
+    },
+    /// Reconciliation kept finding differences.
+    Unsettled {
+        /// How many at the end.
+        events: usize,
+    },
+    /// The relay did not take these of our events, in its words.
+    NotAccepted {
+        /// How many.
+        events: usize,
+        /// The first refusal.
+        reason: String,
+    },
+    /// The relay did not say whether it took these of our events.
+    Unacknowledged {
+        /// How many.
+        events: usize,
+    },
+    /// The store failed.
+    Store(String),
+    /// Stopped before the end: by the user, or because the time was up.
+    Stopped,
+}
+
+impl fmt::Display for GapReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreachable(why) => write!(f, "relay not reachable: {why}"),
+            Self::Stalled => f.write_str("the relay stopped answering before it said that this was all"),
+            Self::SecondOverflow { received } => {
+                write!(f, "more events in this second than the relay gives at once ({received} received)")
+            }
+            Self::UntilIgnored => f.write_str("the relay ignores \"until\", so older events cannot be asked for"),
+            Self::Refused(words) => write!(f, "refused by the relay: {words}"),
+            Self::AuthRequired(words) => write!(f, "the relay wants authentication: {words}"),
+            Self::NotDelivered { events } => write!(f, "{events} events offered by the relay, but not delivered"),
+            Self::Unsettled { events } => write!(f, "{events} differences left after repeated reconciliation"),
+            Self::NotAccepted { events, reason } => write!(f, "{events} events not accepted by the relay: {reason}"),
+            Self::Unacknowledged { events } => write!(f, "{events} events sent, but not acknowledged"),
+            Self::Store(error) => write!(f, "the store failed: {error}"),
+            Self::Stopped => f.write_str("stopped before the end"),
+        }
+    }
+}
+
+/// What was counted at one relay.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// Events that the relay sent and that were asked for.
+    pub received: u64,
+    /// Of these, new and held now.
+    pub stored: u64,
+    /// Of these, held already, or come from another relay at the same time.
+    pub duplicate: u64,
+    /// Of these, neither stored nor duplicate: superseded, deleted, expired, vanished or ephemeral.
+    pub unwanted: u64,
+    /// Of these, with a wrong id or signature.
+    pub invalid: u64,
+    /// Frames that were no message, or held no event.
+    pub malformed: u64,
+    /// Events that match no filter that they were sent for, or that nobody asked for.
+    pub unsolicited: u64,
+    /// EOSE without a subscription, or for one that is not open.
+    pub stray_eose: u64,
+    /// Events that the relay took from us.
+    pub published: u64,
+    /// Events that the relay refused.
+    pub refused: u64,
+    /// Pages asked for.
+    pub pages: u64,
+    /// Negentropy messages exchanged, both ways together counting one.
+    pub rounds: u64,
+    /// Requests by id.
+    pub id_requests: u64,
+    /// Connections made.
+    pub connections: u64,
+    /// Rate limits met.
+    pub rate_limits: u64,
+    /// Bytes of frames received.
+    pub bytes_in: u64,
+    /// Bytes of frames sent.
+    pub bytes_out: u64,
+    /// In a dry run: events that a real one would have downloaded.
+    pub would_store: u64,
+    /// In a dry run: events that a real one would have published.
+    pub would_publish: u64,
+}
+
+/// What a relay is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Not connected: waiting for the first or the next attempt.
+    Waiting,
+    /// Connecting.
+    Connecting,
+    /// Fetching history.
+    Syncing,
+    /// Resting because the relay asked for less traffic.
+    Cooldown,
+    /// History done; live.
+    Live,
+    /// Nothing more to do.
+    Done,
+}
+
+/// One relay's part of a sync.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RelayReport {
+    /// The relay.
+    pub relay: RelayUrl,
+    /// What it is at.
+    pub phase: Phase,
+    /// How histories were fetched; more than one if a filter fell back, or filters differed.
+    pub methods: Vec<Method>,
+    /// Why a preferred method was not used: `negentropy` → the refusal.
+    pub fallbacks: BTreeMap<String, String>,
+    /// Counters.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Everything asked for is proven to be held (and, for `up`, taken by the relay).
+    pub complete: bool,
+    /// What is not.
+    pub gaps: Vec<Gap>,
+    /// Gaps beyond the number kept.
+    pub gaps_dropped: u64,
+    /// The last failure of the link.
+    pub last_error: Option<String>,
+}

@@ -1,0 +1,443 @@
+//! One history: everything that one filter selects at one relay, fetched once, to a typed result.
+//!
+//! The stages: what is held is loaded, the relay's events are fetched (by reconciliation or by pages), seconds that
+//! overflow a page are got in other ways, what the relay lacks is published, and the proof is committed behind the
+//! last event. Every stage ends in bounded time, if need be with a gap.
+
+mod coverage;
+mod ends;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+pub use ends::Answer;
+
+use super::{IdFetch, Page, Publish, Reconcile, Seen, Split};
+use crate::engine::{Config, Gap, GapReason, HistoryId, RelayOptions};
+use crate::plan::{Interest, Todo};
+use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
+use crate::relay::{Budget, Purpose};
+use crate::runtime::Instant;
+use crate::store::{Coverage, Method, Proof, Record};
+
+/// Where a history stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// What is held is being loaded.
+    Loading,
+    /// The relay's events are being fetched.
+    Fetching,
+    /// Seconds that overflow a page are being fetched.
+    Seconds,
+    /// What the relay lacks is being sent.
+    Publishing,
+    /// Everything has come; the proof waits to be durable.
+    Settling,
+    /// Over.
+    Done,
+}
+
+/// What to send.
+#[derive(Debug)]
+pub enum Ask {
+    /// Open a subscription.
+    Req(Purpose, Filter),
+    /// Open a subscription for these ids.
+    Ids(Vec<[u8; 32]>),
+    /// Open a reconciliation.
+    NegOpen(Filter, Vec<u8>),
+    /// Go on with the reconciliation.
+    NegMsg(u64, Vec<u8>),
+    /// Close the reconciliation.
+    NegClose(u64),
+    /// Publish.
+    Event(Record),
+}
+
+/// What to get from, or give to, the store.
+#[derive(Debug)]
+pub enum Need {
+    /// All items of the filter in the window.
+    Items(Window),
+    /// Which of these ids are known?
+    Known(Vec<[u8; 32]>),
+    /// Events to publish.
+    Events(Vec<[u8; 32]>),
+    /// Commit this behind all events so far.
+    Mark {
+        /// The proofs so far.
+        coverage: Coverage,
+        /// Nothing more will follow: there is nothing to wait for.
+        last: bool,
+    },
+}
+
+/// What a history is made from.
+#[derive(Debug)]
+pub struct HistoryParts {
+    /// Its number.
+    pub id: HistoryId,
+    /// What it fetches.
+    pub interest: Interest,
+    /// From whom.
+    pub relay: RelayUrl,
+    /// How.
+    pub options: RelayOptions,
+    /// What is left to fetch, and what is proven already.
+    pub todo: Todo,
+    /// Wall time, in seconds since 1970: what the relay gets from now on is not covered.
+    pub now_secs: u64,
+    /// Compare only.
+    pub dry_run: bool,
+}
+
+/// The state of one history.
+#[derive(Debug)]
+pub struct History {
+    /// Its number.
+    pub id: HistoryId,
+    /// What it fetches.
+    pub interest: Interest,
+    /// The relay wants authentication before it goes on.
+    pub waits_for_auth: bool,
+    /// Events given to the pipeline and not settled yet.
+    pub unsettled: usize,
+    /// What could not be proven.
+    pub gaps: Vec<Gap>,
+    /// Why reconciliation was not used, or no longer.
+    pub fallback: Option<String>,
+    /// The methods that brought something.
+    pub methods: BTreeSet<Method>,
+    relay: RelayUrl,
+    key: FilterKey,
+    options: RelayOptions,
+    stage: Stage,
+    loading_asked: bool,
+    set: Arc<ItemSet>,
+    /// Windows to be paged.
+    windows: VecDeque<Window>,
+    page: Option<(Page, Window)>,
+    reconcile: Option<Reconcile>,
+    seconds: VecDeque<(u64, BTreeSet<Seen>)>,
+    split: Option<Split>,
+    ids: IdFetch,
+    unchecked: Vec<[u8; 32]>,
+    checking: bool,
+    /// A negentropy reply that waits until downloads have caught up.
+    held_reply: Option<(u64, Vec<u8>)>,
+    close_reconciliation: Option<u64>,
+    publish: Publish,
+    /// What the relay has, gathered by paging for `up`.
+    relay_ids: Vec<[u8; 32]>,
+    compared: bool,
+    proofs: coverage::Proofs,
+    mark_due: bool,
+    marks_on_the_way: u32,
+    keeps_coverage: bool,
+    /// The relay has refused reconciliation before, in these words.
+    refused_before: Option<String>,
+    stalls: u32,
+    refusals: u32,
+}
+
+/// Ids wanted and not asked for yet, beyond which a reconciliation pauses: what it finds is to be bounded in memory.
+const IDS_WAITING_MAX: usize = 8_192;
+
+impl History {
+    /// Begins.
+    pub fn new(parts: HistoryParts) -> Self {
+        Self {
+            id: parts.id,
+            waits_for_auth: false,
+            unsettled: 0,
+            gaps: Vec::new(),
+            fallback: None,
+            methods: BTreeSet::new(),
+            relay: parts.relay,
+            key: FilterKey::of(parts.interest.filter()),
+            interest: parts.interest,
+            options: parts.options,
+            stage: Stage::Loading,
+            loading_asked: false,
+            set: Arc::default(),
+            windows: parts.todo.windows.into(),
+            page: None,
+            reconcile: None,
+            seconds: VecDeque::new(),
+            split: None,
+            ids: IdFetch::default(),
+            unchecked: Vec::new(),
+            checking: false,
+            held_reply: None,
+            close_reconciliation: None,
+            publish: Publish::default(),
+            relay_ids: Vec::new(),
+            compared: false,
+            proofs: coverage::Proofs::new(parts.todo.kept, parts.now_secs),
+            mark_due: false,
+            marks_on_the_way: 0,
+            keeps_coverage: parts.options.direction.is_down() && !parts.dry_run,
+            refused_before: None,
+            stalls: 0,
+            refusals: 0,
+        }
+    }
+
+    /// Where it stands.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// The filter.
+    pub fn filter(&self) -> &Arc<Filter> {
+        self.interest.filter()
+    }
+
+    /// The filter's key.
+    pub fn key(&self) -> &FilterKey {
+        &self.key
+    }
+
+    /// Does the history wait for a set that another history of the same filter may have loaded?
+    pub fn poll_need(&mut self, config: &Config) -> Option<Need> {
+        match self.stage {
+            Stage::Loading if !self.loading_asked => {
+                self.loading_asked = true;
+                return Some(Need::Items(Window::of(self.filter())));
+            }
+            Stage::Done | Stage::Loading => return None,
+            _ => {}
+        }
+        if !self.checking && !self.unchecked.is_empty() {
+            self.checking = true;
+            return Some(Need::Known(std::mem::take(&mut self.unchecked)));
+        }
+        if let Some(ids) = self.publish.poll_load(config.publish_in_flight_max) {
+            return Some(Need::Events(ids));
+        }
+        if std::mem::take(&mut self.mark_due) {
+            self.marks_on_the_way += 1;
+            return Some(Need::Mark { coverage: self.coverage(), last: self.stage == Stage::Settling });
+        }
+        None
+    }
+
+    /// Takes in what is held, and decides on the method.
+    pub fn handle_items(&mut self, set: Arc<ItemSet>, negentropy_refused: Option<&str>, config: &Config) {
+        if self.stage != Stage::Loading {
+            return;
+        }
+        self.stage = Stage::Fetching;
+        self.set = set;
+        self.refused_before = negentropy_refused.map(str::to_owned);
+        let wanted = match self.options.method {
+            Some(method) => method == Method::Negentropy,
+            // Nothing held, nothing to compare: paging brings every event without naming its id twice. As soon as
+            // anything is held, comparing costs less than receiving it again (`benches/sync.rs` prints by how much).
+            None => !self.set.is_empty(),
+        };
+        match negentropy_refused {
+            Some(words) if wanted && self.options.method.is_none() => self.fallback = Some(words.to_owned()),
+            // Comparing is cheap: it covers all of the filter, proven lately or not. The windows that are left to be
+            // paged are kept in case the relay refuses.
+            _ if wanted => {
+                let window = Window::of(self.filter());
+                self.reconcile = Some(Reconcile::new(self.set.clone(), window, config.negentropy_window_items));
+            }
+            _ => {}
+        }
+    }
+
+    /// The next thing to send, if there is one. A subscription that is opened will be `subscription`; `room` says
+    /// whether one may be.
+    pub fn poll_ask(
+        &mut self,
+        subscription: u64,
+        room: bool,
+        now: Instant,
+        budget: &Budget,
+        config: &Config,
+    ) -> Option<Ask> {
+        if let Some(closing) = self.close_reconciliation.take() {
+            return Some(Ask::NegClose(closing));
+        }
+        if self.ids.waiting() < IDS_WAITING_MAX
+            && let Some((session, reply)) = self.held_reply.take()
+        {
+            return Some(Ask::NegMsg(session, reply));
+        }
+        if let Some(record) = self.publish.poll_send(now, config.publish_in_flight_max) {
+            return Some(Ask::Event(record));
+        }
+        if !room || self.waits_for_auth {
+            return None;
+        }
+        if let Some(ids) = self.ids.poll_ask(subscription, budget, config.ids_in_flight_max) {
+            return Some(Ask::Ids(ids));
+        }
+        match self.stage {
+            Stage::Fetching | Stage::Seconds => self.poll_fetch(budget, config),
+            _ => None,
+        }
+    }
+
+    fn poll_fetch(&mut self, budget: &Budget, config: &Config) -> Option<Ask> {
+        let filter = self.interest.filter().clone();
+        if let Some(reconcile) = &mut self.reconcile {
+            let (filter, message) = reconcile.poll_ask(&filter, budget.negentropy_frame_bytes_max())?;
+            return Some(Ask::NegOpen(filter, message));
+        }
+        if let Some(split) = &mut self.split {
+            return split.poll_ask(&filter).map(|filter| Ask::Req(Purpose::Split, filter));
+        }
+        if self.stage == Stage::Seconds {
+            let (second, seen) = self.seconds.pop_front()?;
+            let mut split = Split::new(second, seen, config.page_events_raised, config.split_requests_max);
+            // A relay that gave less than was asked has a cap: a higher limit is no use.
+            if split.seen().len() < budget.page_events() {
+                self.split = Some(split);
+                self.after_raise(None);
+                return self.poll_fetch(budget, config);
+            }
+            let ask = split.poll_ask(&filter).map(|filter| Ask::Req(Purpose::Split, filter));
+            self.split = Some(split);
+            return ask;
+        }
+        if self.page.is_none() {
+            let window = self.windows.pop_front()?;
+            self.page = Some((Page::new(window), window));
+        }
+        let (page, _) = self.page.as_mut()?;
+        page.poll_ask(&filter, budget).map(|filter| Ask::Req(Purpose::Page, filter))
+    }
+
+    /// An event that satisfies the filter came on a subscription of this history. Was it asked for, and may the
+    /// subscription be closed now?
+    pub fn handle_event(&mut self, subscription: u64, purpose: Purpose, event: &Event) -> (bool, bool) {
+        match purpose {
+            Purpose::Ids => {
+                let id = event.id.to_bytes();
+                let Some(through) = self.ids.handle_event(subscription, &id) else { return (false, false) };
+                if let Some(reconcile) = &mut self.reconcile {
+                    reconcile.handle_arrival(Item { created_at: event.created_at_secs(), id });
+                }
+                (true, through)
+            }
+            Purpose::Page => {
+                let seen = Seen::of(event);
+                let wanted = self.page.as_mut().is_some_and(|(page, _)| page.handle_event(seen));
+                if wanted && self.options.direction.is_up() {
+                    self.relay_ids.push(seen.id);
+                }
+                (wanted, false)
+            }
+            Purpose::Split => {
+                let seen = Seen::of(event);
+                let wanted = self.split.as_mut().is_some_and(|split| split.handle_event(seen));
+                if wanted && self.options.direction.is_up() {
+                    self.relay_ids.push(seen.id);
+                }
+                (wanted, false)
+            }
+            Purpose::Live => (true, false),
+            Purpose::Negentropy => (false, false),
+        }
+    }
+
+    /// The answer to [`Need::Known`].
+    pub fn handle_known(&mut self, ids: &[[u8; 32]], known: &[bool], config: &Config) -> u64 {
+        self.checking = false;
+        let unknown = ids.iter().zip(known).filter(|(_, known)| !**known).map(|(id, _)| *id);
+        if config.dry_run {
+            return unknown.count() as u64;
+        }
+        unknown.for_each(|id| self.ids.want(id));
+        0
+    }
+
+    /// The answer to [`Need::Events`].
+    pub fn handle_records(&mut self, records: Vec<Option<Record>>) {
+        self.publish.handle_loaded(records);
+    }
+
+    /// A mark of this history is durable.
+    pub fn handle_marked(&mut self) {
+        self.marks_on_the_way = self.marks_on_the_way.saturating_sub(1);
+    }
+
+    /// What this history sends.
+    pub fn publish_mut(&mut self) -> &mut Publish {
+        &mut self.publish
+    }
+
+    /// Goes on to the next stage where this one is through. Call after everything that happens.
+    pub fn advance(&mut self, budget: &Budget, config: &Config) {
+        if self.stage == Stage::Fetching || self.stage == Stage::Seconds {
+            self.settle_reconciliation(budget, config);
+        }
+        if self.stage == Stage::Fetching && self.is_fetched() {
+            self.stage = Stage::Seconds;
+        }
+        if self.stage == Stage::Seconds && self.is_fetched() && self.seconds.is_empty() && self.split.is_none() {
+            self.compare();
+            self.stage = Stage::Publishing;
+        }
+        if self.stage == Stage::Publishing && self.publish.is_idle() {
+            self.report_publishing();
+            self.report_missing();
+            self.stage = Stage::Settling;
+            self.mark_due = self.keeps_coverage;
+        }
+        if self.stage == Stage::Settling && !self.mark_due && self.marks_on_the_way == 0 && self.unsettled == 0 {
+            self.stage = Stage::Done;
+        }
+    }
+
+    fn is_fetched(&self) -> bool {
+        self.page.is_none() && self.windows.is_empty() && self.reconcile.is_none() && self.is_downloaded()
+    }
+
+    fn is_downloaded(&self) -> bool {
+        self.ids.is_idle() && self.unchecked.is_empty() && !self.checking && self.held_reply.is_none()
+    }
+
+    /// After paging, what the relay was not seen to have is offered to it.
+    fn compare(&mut self) {
+        if !self.options.direction.is_up() || self.compared || !self.methods.contains(&Method::Req) {
+            return;
+        }
+        self.compared = true;
+        self.relay_ids.sort_unstable();
+        let set = self.set.clone();
+        for item in set.items() {
+            if self.relay_ids.binary_search(&item.id).is_err() {
+                self.publish.offer(item.id);
+            }
+        }
+        self.relay_ids = Vec::new();
+    }
+
+    fn report_publishing(&mut self) {
+        let whole = Window::of(self.filter());
+        if let Some((events, reason)) = self.publish.refused.take() {
+            self.add_gap(whole, GapReason::NotAccepted { events, reason });
+        }
+        if self.publish.unacknowledged > 0 {
+            self.add_gap(whole, GapReason::Unacknowledged { events: self.publish.unacknowledged });
+        }
+    }
+
+    fn report_missing(&mut self) {
+        let events = self.ids.missing().len();
+        if events > 0 {
+            self.add_gap(Window::of(self.filter()), GapReason::NotDelivered { events });
+        }
+    }
+
+    /// The proofs so far, as they are committed.
+    fn coverage(&self) -> Coverage {
+        let current = self.page.as_ref().map(|(page, window)| (page.rest(), *window));
+        let windows: Vec<Proof> = self.proofs.windows(current, &self.gaps);
+        Coverage { relay: self.relay.clone(), filter: self.key.clone(), windows }
+    }
+}

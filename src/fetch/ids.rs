@@ -1,0 +1,176 @@
+//! Downloads by id: several requests in flight, what does not come is asked for once more, then reported.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::relay::Budget;
+
+/// How often an id is asked for.
+const ATTEMPTS_MAX: u8 = 2;
+
+/// Ids that are wanted, on their way, and missing.
+#[derive(Debug, Default)]
+pub struct IdFetch {
+    queue: VecDeque<([u8; 32], u8)>,
+    /// Ids in the queue or on their way: have and need lists repeat ids after frame cuts.
+    wanted: BTreeSet<[u8; 32]>,
+    in_flight: BTreeMap<u64, Chunk>,
+    /// Ids that did not come, though asked for twice.
+    missing: BTreeSet<[u8; 32]>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    asked: usize,
+    attempt: u8,
+    left: BTreeSet<[u8; 32]>,
+}
+
+impl IdFetch {
+    /// Wants an id. Nothing happens if it is wanted already, or known to be missing.
+    pub fn want(&mut self, id: [u8; 32]) {
+        if !self.missing.contains(&id) && self.wanted.insert(id) {
+            self.queue.push_back((id, 1));
+        }
+    }
+
+    /// The ids of the next request, which will be `subscription`, if there is one to make.
+    pub fn poll_ask(&mut self, subscription: u64, budget: &Budget, in_flight_max: usize) -> Option<Vec<[u8; 32]>> {
+        if self.in_flight.len() >= in_flight_max.max(1) {
+            return None;
+        }
+        let attempt = self.queue.front()?.1;
+        let mut ids = Vec::with_capacity(self.queue.len().min(budget.ids_per_request()));
+        while ids.len() < budget.ids_per_request() {
+            // First and second attempts do not mix: a chunk is one or the other.
+            match self.queue.pop_front_if(|(_, next)| *next == attempt) {
+                Some((id, _)) => ids.push(id),
+                None => break,
+            }
+        }
+        let chunk = Chunk { asked: ids.len(), attempt, left: ids.iter().copied().collect() };
+        self.in_flight.insert(subscription, chunk);
+        Some(ids)
+    }
+
+    /// An event came on `subscription`. `None` if it was not asked for there; else whether it was the last one of its
+    /// request, which then needs no EOSE.
+    pub fn handle_event(&mut self, subscription: u64, id: &[u8; 32]) -> Option<bool> {
+        let chunk = self.in_flight.get_mut(&subscription)?;
+        if !chunk.left.remove(id) {
+            return None;
+        }
+        self.wanted.remove(id);
+        let through = chunk.left.is_empty();
+        if through {
+            self.in_flight.remove(&subscription);
+        }
+        Some(through)
+    }
+
+    /// The relay has ended the request (or refused it, or fallen silent: `answered` unset).
+    pub fn handle_end(&mut self, subscription: u64, answered: bool, budget: &mut Budget) {
+        let Some(chunk) = self.in_flight.remove(&subscription) else { return };
+        let received = chunk.asked - chunk.left.len();
+        if answered {
+            budget.learn_ids(chunk.asked, received);
+        } else if received == 0 {
+            budget.learn_ids_silence(chunk.asked);
+        }
+        for id in chunk.left {
+            // As long as a request brings something, the rest may have been cut by a cap: that is no attempt.
+            let cut = received > 0 && chunk.asked > budget.ids_per_request();
+            match chunk.attempt + u8::from(!cut) {
+                next if next <= ATTEMPTS_MAX => self.queue.push_back((id, next)),
+                _ => {
+                    self.wanted.remove(&id);
+                    self.missing.insert(id);
+                }
+            }
+        }
+    }
+
+    /// The request is to be made again, for no fault of its own.
+    pub fn handle_lost(&mut self, subscription: u64) {
+        if let Some(chunk) = self.in_flight.remove(&subscription) {
+            self.queue.extend(chunk.left.into_iter().map(|id| (id, chunk.attempt)));
+        }
+    }
+
+    /// Ids that wait to be asked for.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The requests in flight were lost with the connection: they are to be made again.
+    pub fn reset(&mut self) {
+        for chunk in std::mem::take(&mut self.in_flight).into_values() {
+            self.queue.extend(chunk.left.into_iter().map(|id| (id, chunk.attempt)));
+        }
+    }
+
+    /// Is nothing wanted any more?
+    pub fn is_idle(&self) -> bool {
+        self.wanted.is_empty()
+    }
+
+    /// Nothing more is asked for. Gives back how many ids are left.
+    pub fn give_up(&mut self) -> usize {
+        self.queue.clear();
+        self.in_flight.clear();
+        std::mem::take(&mut self.wanted).len()
+    }
+
+    /// Ids that the relay offered and did not deliver.
+    pub fn missing(&self) -> &BTreeSet<[u8; 32]> {
+        &self.missing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Config;
+
+    fn id(n: u16) -> [u8; 32] {
+        let mut id = [0; 32];
+        id[..2].copy_from_slice(&n.to_be_bytes());
+        id
+    }
+
+    #[test]
+    fn what_never_comes_is_asked_for_twice_and_reported() {
+        let mut budget = Budget::new(&Config::default());
+        let mut ids = IdFetch::default();
+        (0..10).chain(0..10).for_each(|n| ids.want(id(n)));
+        assert_eq!(ids.poll_ask(1, &budget, 4).unwrap().len(), 10, "each id once");
+        (0..9).for_each(|n| assert_eq!(ids.handle_event(1, &id(n)), Some(false)));
+        assert_eq!(ids.handle_event(1, &id(77)), None);
+        ids.handle_end(1, true, &mut budget);
+        assert_eq!(ids.poll_ask(2, &budget, 4), Some(vec![id(9)]));
+        ids.handle_end(2, true, &mut budget);
+        assert!(ids.is_idle());
+        ids.want(id(9));
+        assert_eq!(ids.poll_ask(3, &budget, 4), None);
+        assert_eq!(ids.missing().len(), 1);
+    }
+
+    #[test]
+    fn a_cap_on_ids_is_learned_and_nothing_is_lost() {
+        let mut budget = Budget::new(&Config::default());
+        let mut ids = IdFetch::default();
+        (0..1000).for_each(|n| ids.want(id(n)));
+        let (mut got, mut subscription) = (BTreeSet::new(), 0);
+        while !ids.is_idle() {
+            subscription += 1;
+            let asked = ids.poll_ask(subscription, &budget, 1).unwrap();
+            for id in asked.iter().take(100) {
+                ids.handle_event(subscription, id);
+                got.insert(*id);
+            }
+            ids.handle_end(subscription, true, &mut budget);
+            assert!(subscription < 30);
+        }
+        assert_eq!(got.len(), 1000);
+        assert!(ids.missing().is_empty());
+    }
+}

@@ -1,0 +1,46 @@
+//! Fetching a history: three small machines (`page`, `reconcile`, and `split` for a second that overflows a page),
+//! downloads by id, and publishing. A [`History`] drives them for one filter at one relay.
+//!
+//! A machine has no socket, clock or subscription. It is asked what it wants to send next, told what came, and ends in
+//! a result: complete, or with gaps.
+
+mod history;
+mod ids;
+mod page;
+mod publish;
+mod reconcile;
+mod split;
+
+pub use history::{Answer, Ask, History, HistoryParts, Need, Stage};
+pub use ids::IdFetch;
+pub use page::{Page, PageEnd};
+pub use publish::Publish;
+pub use reconcile::{Reconcile, Step};
+pub use split::Split;
+
+use crate::protocol::Event;
+
+/// What a machine needs to know of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Seen {
+    /// Seconds since 1970.
+    pub created_at: u64,
+    /// The id.
+    pub id: [u8; 32],
+    /// The kind.
+    pub kind: u16,
+    /// The author.
+    pub author: [u8; 32],
+}
+
+impl Seen {
+    /// What there is to know of `event`.
+    pub fn of(event: &Event) -> Self {
+        Self {
+            created_at: event.created_at_secs(),
+            id: event.id.to_bytes(),
+            kind: event.kind_number(),
+            author: event.pubkey.to_bytes(),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Publishing what a relay lacks: EVENT by EVENT, each answered by an OK (NIP-01).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::protocol::hex;
+use crate::runtime::Instant;
+use crate::store::Record;
+
+/// How often an event is sent before its OK is given up.
+const ATTEMPTS_MAX: u8 = 2;
+
+/// Events loaded from the store in one go.
+const LOAD_EVENTS: usize = 64;
+
+/// What a relay lacks, what is on its way to it, and what it said.
+#[derive(Debug, Default)]
+pub struct Publish {
+    /// Ids to be loaded and sent. Ordered, so that repeated offers are one.
+    queue: VecDeque<[u8; 32]>,
+    queued: BTreeSet<[u8; 32]>,
+    loading: bool,
+    loaded: VecDeque<(Record, u8)>,
+    in_flight: BTreeMap<[u8; 32], (Record, Instant, u8)>,
+    /// Events refused, and the first refusal's words.
+    pub refused: Option<(usize, String)>,
+    /// Events without an answer.
+    pub unacknowledged: usize,
+}
+
+impl Publish {
+    /// Offers an event. Once offered, it is not offered again.
+    pub fn offer(&mut self, id: [u8; 32]) {
+        if self.queued.insert(id) {
+            self.queue.push_back(id);
+        }
+    }
+
+    /// Ids to load from the store, if more are needed now.
+    pub fn poll_load(&mut self, in_flight_max: usize) -> Option<Vec<[u8; 32]>> {
+        if self.loading || self.queue.is_empty() || self.loaded.len() >= in_flight_max {
+            return None;
+        }
+        self.loading = true;
+        let count = self.queue.len().min(LOAD_EVENTS);
+        Some(self.queue.drain(..count).collect())
+    }
+
+    /// Takes loaded events in. Those that are not held any more are nothing to publish.
+    pub fn handle_loaded(&mut self, records: Vec<Option<Record>>) {
+        self.loading = false;
+        self.loaded.extend(records.into_iter().flatten().map(|record| (record, 1)));
+    }
+
+    /// The JSON of the next event to send, if there is one and room for it.
+    pub fn poll_send(&mut self, now: Instant, in_flight_max: usize) -> Option<Record> {
+        if self.in_flight.len() >= in_flight_max.max(1) {
+            return None;
+        }
+        let (record, attempt) = self.loaded.pop_front()?;
+        self.in_flight.insert(record.id, (record.clone(), now, attempt));
+        Some(record)
+    }
+
+    /// An OK came. `None` if it is for no event of ours.
+    pub fn handle_ok(&mut self, id: &str) -> Option<Record> {
+        let id: [u8; 32] = hex::decode(id)?.try_into().ok()?;
+        self.in_flight.remove(&id).map(|(record, ..)| record)
+    }
+
+    /// The relay does not want this event.
+    pub fn refuse(&mut self, words: &str) {
+        let (events, _) = self.refused.get_or_insert_with(|| (0, words.to_owned()));
+        *events += 1;
+    }
+
+    /// To be sent again, once the relay can take it.
+    pub fn retry(&mut self, record: Record) {
+        self.loaded.push_front((record, 1));
+    }
+
+    /// When the oldest event on its way is overdue.
+    pub fn oldest_sent_at(&self) -> Option<Instant> {
+        self.in_flight.values().map(|(_, sent_at, _)| *sent_at).min()
+    }
+
+    /// Everything on its way is overdue, or was lost with the connection: sent once more, or given up.
+    pub fn handle_lost(&mut self) {
+        for (_, (record, _, attempt)) in std::mem::take(&mut self.in_flight) {
+            if attempt < ATTEMPTS_MAX {
+                self.loaded.push_back((record, attempt + 1));
+            } else {
+                self.unacknowledged += 1;
+            }
+        }
+    }
+
+    /// Is nothing left to send or to be answered?
+    pub fn is_idle(&self) -> bool {
+        !self.loading && self.queue.is_empty() && self.loaded.is_empty() && self.in_flight.is_empty()
+    }
+
+    /// Nothing more is sent. Gives back how many events are left.
+    pub fn give_up(&mut self) -> usize {
+        let left = self.queue.len() + self.loaded.len() + self.in_flight.len();
+        self.queue.clear();
+        self.loaded.clear();
+        self.in_flight.clear();
+        left
+    }
+}

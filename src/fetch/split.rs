@@ -1,0 +1,260 @@
+//! One second that holds more events than a page: asked for with a higher limit, then in parts.
+//!
+//! A part is known to be whole when it brings fewer events than the relay has given in one answer. The parts of a
+//! filter that lists kinds, authors, ids or tag values cover it; an open filter can only be split by the kinds that
+//! were seen, which proves nothing for kinds that were not: then a gap stays on record, however much was found.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::Seen;
+use crate::protocol::{Filter, Window};
+
+/// The state of one overflowing second.
+#[derive(Debug)]
+pub struct Split {
+    second: u64,
+    seen: BTreeSet<Seen>,
+    /// Answers this large may have been cut.
+    cap: usize,
+    limit: usize,
+    queue: VecDeque<Filter>,
+    asking: Option<(Filter, BTreeSet<Seen>)>,
+    /// Kinds that have been asked for by themselves.
+    kinds_asked: BTreeSet<u16>,
+    raising: bool,
+    unproven: bool,
+    left: u32,
+}
+
+impl Split {
+    /// Begins with what paging has seen of `second`. `limit` is the raised limit, `requests_max` bounds the work.
+    pub fn new(second: u64, seen: BTreeSet<Seen>, limit: usize, requests_max: u32) -> Self {
+        let cap = seen.len();
+        Self {
+            second,
+            seen,
+            cap,
+            limit,
+            queue: VecDeque::new(),
+            asking: None,
+            kinds_asked: BTreeSet::new(),
+            raising: true,
+            unproven: false,
+            left: requests_max,
+        }
+    }
+
+    /// The second.
+    pub fn second(&self) -> u64 {
+        self.second
+    }
+
+    /// What is known of the second so far.
+    pub fn seen(&self) -> &BTreeSet<Seen> {
+        &self.seen
+    }
+
+    /// Is the higher limit still to be tried?
+    pub fn is_raising(&self) -> bool {
+        self.raising
+    }
+
+    /// Goes over to parts, after the higher limit (and reconciliation) did not help.
+    pub fn start_parts(&mut self, filter: &Filter) {
+        self.raising = false;
+        self.push_parts(filter);
+    }
+
+    /// The next request, if there is one to make.
+    pub fn poll_ask(&mut self, filter: &Filter) -> Option<Filter> {
+        if self.asking.is_some() {
+            return None;
+        }
+        let next = if self.raising { filter.clone() } else { self.queue.pop_front()? };
+        if self.left == 0 {
+            self.unproven = true;
+            self.queue.clear();
+            return None;
+        }
+        self.left -= 1;
+        self.asking = Some((next.clone(), BTreeSet::new()));
+        Some(Window { since: self.second, until: self.second }.apply(&next).limit(self.limit))
+    }
+
+    /// An event of this second that matches the history's filter came. Was it asked for?
+    pub fn handle_event(&mut self, seen: Seen) -> bool {
+        let Some((_, part)) = &mut self.asking else { return false };
+        if seen.created_at != self.second {
+            return false;
+        }
+        part.insert(seen);
+        true
+    }
+
+    /// The relay has ended the answer, or refused it (`answered` unset). True when the higher limit has brought all.
+    pub fn handle_end(&mut self, answered: bool) -> bool {
+        let Some((filter, part)) = self.asking.take() else { return false };
+        let events = part.len();
+        // An answer larger than what was taken for a cap shows that it was none.
+        let whole = answered && events < self.limit && (events < self.cap || self.raising && events > self.cap);
+        self.cap = self.cap.max(events);
+        self.seen.extend(part);
+        if self.raising {
+            return whole;
+        }
+        if !whole {
+            self.push_parts(&filter);
+        }
+        if filter.kinds.is_none() || self.unproven {
+            self.push_new_kinds(&filter);
+        }
+        false
+    }
+
+    /// The request was lost with the connection: it is to be made again.
+    pub fn reset(&mut self) {
+        if let Some((filter, part)) = self.asking.take() {
+            self.seen.extend(part);
+            self.left += 1;
+            if !self.raising {
+                self.queue.push_front(filter);
+            }
+        }
+    }
+
+    /// Are all parts through?
+    pub fn is_done(&self) -> bool {
+        !self.raising && self.asking.is_none() && self.queue.is_empty()
+    }
+
+    /// Is everything in this second known to be fetched?
+    pub fn is_proven(&self) -> bool {
+        self.is_done() && !self.unproven
+    }
+
+    fn push_parts(&mut self, filter: &Filter) {
+        let parts = halves(filter);
+        if parts.is_empty() {
+            self.unproven = true;
+            self.push_new_kinds(filter);
+        }
+        self.queue.extend(parts);
+    }
+
+    fn push_new_kinds(&mut self, filter: &Filter) {
+        if filter.kinds.is_some() {
+            return;
+        }
+        let kinds: BTreeSet<u16> = self.seen.iter().map(|seen| seen.kind).collect();
+        for kind in kinds {
+            if self.kinds_asked.insert(kind) {
+                self.queue.push_back(filter.clone().kind(kind.into()));
+            }
+        }
+    }
+}
+
+/// `filter` as two filters that together select the same events; none if it has no list to split.
+fn halves(filter: &Filter) -> Vec<Filter> {
+    fn cut<T: Ord + Clone>(set: &BTreeSet<T>) -> Option<(BTreeSet<T>, BTreeSet<T>)> {
+        let middle = set.iter().nth(set.len() / 2).filter(|_| set.len() > 1)?.clone();
+        let mut low = set.clone();
+        let high = low.split_off(&middle);
+        Some((low, high))
+    }
+    let both = |low: Filter, high: Filter| vec![low, high];
+    if let Some((low, high)) = filter.kinds.as_ref().and_then(cut) {
+        return both(Filter { kinds: Some(low), ..filter.clone() }, Filter { kinds: Some(high), ..filter.clone() });
+    }
+    if let Some((low, high)) = filter.authors.as_ref().and_then(cut) {
+        return both(Filter { authors: Some(low), ..filter.clone() }, Filter { authors: Some(high), ..filter.clone() });
+    }
+    if let Some((low, high)) = filter.ids.as_ref().and_then(cut) {
+        return both(Filter { ids: Some(low), ..filter.clone() }, Filter { ids: Some(high), ..filter.clone() });
+    }
+    for (name, values) in &filter.generic_tags {
+        if let Some((low, high)) = cut(values) {
+            let mut parts = both(filter.clone(), filter.clone());
+            parts[0].generic_tags.insert(*name, low);
+            parts[1].generic_tags.insert(*name, high);
+            return parts;
+        }
+    }
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn burst(events: u16, kinds: u16) -> Vec<Seen> {
+        let mut all: Vec<Seen> = (0..events)
+            .map(|n| {
+                let mut id = [0; 32];
+                id[..2].copy_from_slice(&n.to_be_bytes());
+                Seen { created_at: 9, id, kind: n % kinds, author: [1; 32] }
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Plays a relay that gives at most `cap` events an answer.
+    fn play(split: &mut Split, filter: &Filter, events: &[Seen], cap: usize) {
+        for _ in 0..500 {
+            let Some(ask) = split.poll_ask(filter) else {
+                if split.is_raising() {
+                    panic!("asks nothing");
+                }
+                break;
+            };
+            let wanted = |seen: &&Seen| ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&seen.kind.into()));
+            let limit = ask.limit.unwrap().min(cap);
+            for seen in events.iter().filter(wanted).take(limit) {
+                assert!(split.handle_event(*seen));
+            }
+            if split.handle_end(true) {
+                return;
+            }
+            if split.is_raising() {
+                split.start_parts(filter);
+            }
+        }
+    }
+
+    #[test]
+    fn a_higher_limit_is_enough_where_the_relay_grants_it() {
+        let events = burst(700, 4);
+        let mut split = Split::new(9, events[..500].iter().copied().collect(), 5000, 64);
+        play(&mut split, &Filter::new(), &events, 1000);
+        assert_eq!(split.seen().len(), 700);
+    }
+
+    #[test]
+    fn listed_kinds_are_split_and_proven() {
+        let events = burst(700, 16);
+        let filter = Filter::new().kinds((0..16).map(Into::into));
+        let mut split = Split::new(9, events[..100].iter().copied().collect(), 5000, 64);
+        play(&mut split, &filter, &events, 100);
+        assert_eq!(split.seen().len(), 700);
+        assert!(split.is_proven());
+    }
+
+    #[test]
+    fn an_open_filter_finds_what_it_can_and_proves_nothing() {
+        let events = burst(700, 16);
+        let mut split = Split::new(9, events[..100].iter().copied().collect(), 5000, 64);
+        play(&mut split, &Filter::new(), &events, 100);
+        assert_eq!(split.seen().len(), 700);
+        assert!(!split.is_proven());
+    }
+
+    #[test]
+    fn the_work_is_bounded() {
+        let events = burst(60_000, 60_000);
+        let filter = Filter::new().kinds((0..60_000).map(|kind| (kind as u16).into()));
+        let mut split = Split::new(9, events[..100].iter().copied().collect(), 5000, 64);
+        play(&mut split, &filter, &events, 100);
+        assert!(!split.is_proven() && split.is_done());
+    }
+}

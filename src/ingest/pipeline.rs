@@ -1,0 +1,390 @@
+//! The queue between what relays send and what is durable.
+//!
+//! Everything keeps its order: events are checked in several batches at a time, but taken on in the order in which
+//! they came, so a coverage mark that was queued behind events is committed with the last of them or later, never
+//! earlier. An id counts as known only once it is committed: while the copy of one relay is being checked, copies of
+//! others wait, and take its place if it turns out to be forged.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Invalid, Verdict, Verified};
+use crate::engine::{Config, HistoryId, Ticket};
+use crate::protocol::Event;
+use crate::runtime::Instant;
+use crate::store::{Batch, Coverage, Outcome};
+
+/// Where an event or mark came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// The relay's number in the engine.
+    pub relay: usize,
+    /// The history that asked for it.
+    pub history: HistoryId,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// The store has decided.
+    Committed(Outcome),
+    /// It was known before; its signature was not looked at.
+    Known,
+    /// In a dry run: genuine and new.
+    WouldStore,
+    /// It is not genuine.
+    Invalid(Invalid),
+}
+
+/// Results since the last call, in order.
+#[derive(Debug, Default)]
+pub struct Outcomes {
+    /// What became of events.
+    pub events: Vec<(Source, Settled)>,
+    /// Marks that are durable now.
+    pub marks: Vec<Source>,
+    /// The store failed; what it was given is not held.
+    pub store_error: Option<String>,
+}
+
+/// Work to hand out.
+#[derive(Debug)]
+pub enum Work {
+    /// Check these.
+    Verify(Ticket, Vec<Event>),
+    /// Commit this.
+    Commit(Ticket, Batch),
+}
+
+enum Entry {
+    Event(Source, Event),
+    Mark(Source, Coverage),
+}
+
+/// What is left of an entry while its event is away being checked.
+enum Slip {
+    Event { source: Source, id: [u8; 32], bytes: usize },
+    Mark(Source, Coverage),
+}
+
+/// A batch that is being checked. Marks travel along, to keep their place.
+struct Checking {
+    ticket: Ticket,
+    slips: Vec<Slip>,
+    verdicts: Option<Vec<Verdict>>,
+}
+
+enum Ready {
+    Event(Source, Verified<Event>, usize),
+    Mark(Source, Coverage),
+}
+
+/// A commit under way: what it is about, in order.
+struct Committing {
+    ticket: Ticket,
+    events: Vec<(Source, [u8; 32], usize)>,
+    marks: Vec<Source>,
+}
+
+/// The pipeline. See the module.
+#[derive(Default)]
+pub struct Pipeline {
+    queue: VecDeque<Entry>,
+    queued_events: usize,
+    checking: VecDeque<Checking>,
+    ready: VecDeque<Ready>,
+    ready_events: usize,
+    ready_since: Option<Instant>,
+    committing: Option<Committing>,
+    /// Copies that wait for the outcome of an earlier copy with the same id.
+    copies: BTreeMap<[u8; 32], Vec<(Source, Event)>>,
+    /// Bytes of events of each relay that are anywhere in here.
+    bytes: BTreeMap<usize, usize>,
+    /// Somebody waits for the last of what was pushed.
+    hurry: bool,
+    failed: bool,
+}
+
+impl std::fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("queued", &self.queued_events)
+            .field("ready", &self.ready_events)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pipeline {
+    /// Takes an event in.
+    pub fn push_event(&mut self, source: Source, event: Event) {
+        let (id, bytes) = (event.id.to_bytes(), event.json().len());
+        *self.bytes.entry(source.relay).or_default() += bytes;
+        if let Some(waiting) = self.copies.get_mut(&id) {
+            waiting.push((source, event));
+            return;
+        }
+        self.copies.insert(id, Vec::new());
+        self.queued_events += 1;
+        self.queue.push_back(Entry::Event(source, event));
+    }
+
+    /// Takes a coverage mark in: it becomes durable with, or after, everything pushed before it.
+    /// With `last`, nothing more will follow it, and a commit need not wait for more.
+    pub fn push_mark(&mut self, source: Source, mark: Coverage, last: bool) {
+        self.queue.push_back(Entry::Mark(source, mark));
+        self.hurry |= last;
+    }
+
+    /// Bytes of events of a relay that are not settled yet.
+    pub fn bytes_of(&self, relay: usize) -> usize {
+        self.bytes.get(&relay).copied().unwrap_or(0)
+    }
+
+    /// Is everything settled?
+    pub fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.checking.is_empty() && self.ready.is_empty() && self.committing.is_none()
+    }
+
+    /// When a batch that is not full is to be committed all the same.
+    pub fn deadline(&self, config: &Config) -> Option<Instant> {
+        match self.committing {
+            Some(_) => None,
+            None => self.ready_since.map(|since| since + config.commit_delay),
+        }
+    }
+
+    /// The next piece of work, if there is room for one.
+    pub fn poll(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        wall_secs: u64,
+        tickets: &mut crate::engine::Tickets,
+    ) -> Option<Work> {
+        if self.failed {
+            return None;
+        }
+        self.poll_verify(config, tickets).or_else(|| self.poll_commit(now, config, wall_secs, tickets))
+    }
+
+    fn poll_verify(&mut self, config: &Config, tickets: &mut crate::engine::Tickets) -> Option<Work> {
+        if self.queue.is_empty() || self.checking.len() >= config.verify_in_flight_max.max(1) {
+            return None;
+        }
+        let (mut events, mut slips) =
+            (Vec::with_capacity(self.queued_events.min(config.verify_events_max)), Vec::new());
+        while events.len() < config.verify_events_max.max(1) {
+            match self.queue.pop_front() {
+                Some(Entry::Event(source, event)) => {
+                    self.queued_events -= 1;
+                    slips.push(Slip::Event { source, id: event.id.to_bytes(), bytes: event.json().len() });
+                    events.push(event);
+                }
+                Some(Entry::Mark(source, mark)) => slips.push(Slip::Mark(source, mark)),
+                None => break,
+            }
+        }
+        let ticket = tickets.next();
+        let checked_already = events.is_empty();
+        self.checking.push_back(Checking { ticket, slips, verdicts: checked_already.then(Vec::new) });
+        if checked_already {
+            // Only marks: nothing to check, but they keep their place behind the batches before them.
+            let mut outcomes = Outcomes::default();
+            self.take_on(None, config, &mut outcomes, tickets);
+            debug_assert!(outcomes.events.is_empty());
+            return None;
+        }
+        Some(Work::Verify(ticket, events))
+    }
+
+    fn poll_commit(
+        &mut self,
+        now: Instant,
+        config: &Config,
+        wall_secs: u64,
+        tickets: &mut crate::engine::Tickets,
+    ) -> Option<Work> {
+        if self.committing.is_some() || self.ready.is_empty() {
+            return None;
+        }
+        let since = *self.ready_since.get_or_insert(now);
+        let hurry = self.hurry && self.queue.is_empty() && self.checking.is_empty();
+        if !hurry && self.ready_events < config.commit_events_min && now < since + config.commit_delay {
+            return None;
+        }
+        let mut batch = Batch { now_secs: wall_secs, ..Batch::default() };
+        let (mut events, mut marks) = (Vec::new(), Vec::new());
+        while batch.events.len() < config.commit_events_max.max(1) {
+            match self.ready.pop_front() {
+                Some(Ready::Event(source, event, bytes)) => {
+                    events.push((source, event.id.to_bytes(), bytes));
+                    batch.events.push(event);
+                }
+                Some(Ready::Mark(source, mark)) => {
+                    // A later mark of the same relay and filter says all that an earlier one does.
+                    batch
+                        .coverage
+                        .retain(|earlier: &Coverage| earlier.relay != mark.relay || earlier.filter != mark.filter);
+                    batch.coverage.push(mark);
+                    marks.push(source);
+                }
+                None => break,
+            }
+        }
+        self.ready_events -= events.len();
+        self.ready_since = if self.ready.is_empty() { None } else { Some(now) };
+        self.hurry &= !hurry;
+        let ticket = tickets.next();
+        self.committing = Some(Committing { ticket, events, marks });
+        Some(Work::Commit(ticket, batch))
+    }
+
+    /// Takes in the result of a check.
+    pub fn handle_verified(
+        &mut self,
+        ticket: Ticket,
+        result: Result<Vec<Verdict>, String>,
+        now: Instant,
+        config: &Config,
+        tickets: &mut crate::engine::Tickets,
+    ) -> (Outcomes, Vec<Work>) {
+        let mut outcomes = Outcomes::default();
+        let Some(batch) = self.checking.iter_mut().find(|batch| batch.ticket == ticket) else {
+            return (outcomes, Vec::new());
+        };
+        match result {
+            Ok(verdicts) => batch.verdicts = Some(verdicts),
+            Err(error) => {
+                self.failed = true;
+                outcomes.store_error = Some(error);
+                return (outcomes, Vec::new());
+            }
+        }
+        let again = self.take_on(Some(now), config, &mut outcomes, tickets);
+        (outcomes, again)
+    }
+
+    /// Takes on checked batches from the front, as far as they are checked without a break.
+    fn take_on(
+        &mut self,
+        now: Option<Instant>,
+        config: &Config,
+        outcomes: &mut Outcomes,
+        tickets: &mut crate::engine::Tickets,
+    ) -> Vec<Work> {
+        let mut again = Vec::new();
+        while self.checking.front().is_some_and(|batch| batch.verdicts.is_some()) {
+            let Some(Checking { slips, verdicts: Some(verdicts), .. }) = self.checking.pop_front() else { break };
+            let mut verdicts = verdicts.into_iter();
+            let mut slips = VecDeque::from(slips);
+            while let Some(slip) = slips.pop_front() {
+                match slip {
+                    Slip::Mark(source, mark) => self.ready.push_back(Ready::Mark(source, mark)),
+                    Slip::Event { source, id, bytes } => {
+                        let verdict = verdicts.next().unwrap_or(Verdict::Invalid(Invalid::Id));
+                        if let Some(replacement) = self.take_verdict(source, id, bytes, verdict, config, outcomes) {
+                            // The rest of this batch must stay behind the copy that now takes the forged one's place.
+                            let rest = Checking {
+                                ticket: tickets.next(),
+                                slips: slips.into(),
+                                verdicts: Some(verdicts.collect()),
+                            };
+                            self.checking.push_front(rest);
+                            again.push(self.check_first(replacement, tickets));
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        if self.ready_since.is_none() && !self.ready.is_empty() {
+            self.ready_since = now;
+        }
+        again
+    }
+
+    /// Puts a copy in the front, to be checked before everything else goes on.
+    fn check_first(&mut self, (source, event): (Source, Event), tickets: &mut crate::engine::Tickets) -> Work {
+        let ticket = tickets.next();
+        let slip = Slip::Event { source, id: event.id.to_bytes(), bytes: event.json().len() };
+        self.checking.push_front(Checking { ticket, slips: vec![slip], verdicts: None });
+        Work::Verify(ticket, vec![event])
+    }
+
+    /// Deals with one verdict. Gives back the copy that is to be checked instead, if the event was forged.
+    fn take_verdict(
+        &mut self,
+        source: Source,
+        id: [u8; 32],
+        bytes: usize,
+        verdict: Verdict,
+        config: &Config,
+        outcomes: &mut Outcomes,
+    ) -> Option<(Source, Event)> {
+        match verdict {
+            Verdict::Valid(_) if config.dry_run => {
+                outcomes.events.push((source, Settled::WouldStore));
+                self.settle(source, bytes);
+                self.settle_copies(id, outcomes);
+            }
+            Verdict::Valid(event) => {
+                self.ready_events += 1;
+                self.ready.push_back(Ready::Event(source, event, bytes));
+            }
+            Verdict::Known => {
+                outcomes.events.push((source, Settled::Known));
+                self.settle(source, bytes);
+                self.settle_copies(id, outcomes);
+            }
+            Verdict::Invalid(why) => {
+                outcomes.events.push((source, Settled::Invalid(why)));
+                self.settle(source, bytes);
+                return self.next_copy(id);
+            }
+        }
+        None
+    }
+
+    fn next_copy(&mut self, id: [u8; 32]) -> Option<(Source, Event)> {
+        let waiting = self.copies.get_mut(&id)?;
+        if waiting.is_empty() {
+            self.copies.remove(&id);
+            return None;
+        }
+        Some(waiting.remove(0))
+    }
+
+    /// Takes in the result of a commit.
+    pub fn handle_committed(&mut self, ticket: Ticket, result: Result<Vec<Outcome>, String>) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        let Some(done) = self.committing.take_if(|commit| commit.ticket == ticket) else { return outcomes };
+        match result {
+            Ok(results) => {
+                for ((source, id, bytes), outcome) in done.events.into_iter().zip(results) {
+                    outcomes.events.push((source, Settled::Committed(outcome)));
+                    self.settle(source, bytes);
+                    self.settle_copies(id, &mut outcomes);
+                }
+                outcomes.marks = done.marks;
+            }
+            Err(error) => {
+                self.failed = true;
+                outcomes.store_error = Some(error);
+            }
+        }
+        outcomes
+    }
+
+    fn settle(&mut self, source: Source, bytes: usize) {
+        if let Some(held) = self.bytes.get_mut(&source.relay) {
+            *held = held.saturating_sub(bytes);
+        }
+    }
+
+    /// The first copy is settled: those that waited for it are duplicates.
+    fn settle_copies(&mut self, id: [u8; 32], outcomes: &mut Outcomes) {
+        for (source, event) in self.copies.remove(&id).unwrap_or_default() {
+            outcomes.events.push((source, Settled::Known));
+            self.settle(source, event.json().len());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What one relay can take at a time, as stated, shown or assumed.
+
+use crate::engine::Config;
+use crate::protocol::RelayInfo;
+
+/// The limits of one relay, as far as they are known.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    subscriptions_max: usize,
+    page_events: usize,
+    page_cap: Option<usize>,
+    ids_per_request: usize,
+    negentropy_frame_bytes_max: u64,
+}
+
+/// Ids asked for in one request, at least: no relay in the wild gives less than 20 events.
+const IDS_PER_REQUEST_MIN: usize = 20;
+
+/// The smallest frame limit that the negentropy protocol knows, in bytes.
+const NEGENTROPY_FRAME_BYTES_MIN: u64 = 4_096;
+
+impl Budget {
+    /// What is assumed of a relay that nothing is known of.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            subscriptions_max: config.subscriptions_max.max(1),
+            page_events: config.page_events.max(1),
+            page_cap: None,
+            ids_per_request: config.ids_per_request.max(1),
+            negentropy_frame_bytes_max: config.negentropy_frame_bytes_max.max(NEGENTROPY_FRAME_BYTES_MIN),
+        }
+    }
+
+    /// Takes hints from the relay information document. They only ever lower what is asked.
+    pub fn apply_info(&mut self, info: &RelayInfo) {
+        let limits = &info.limitation;
+        let stated =
+            |value: Option<u64>| value.filter(|value| *value > 0).and_then(|value| usize::try_from(value).ok());
+        if let Some(most) = stated(limits.max_subscriptions) {
+            self.subscriptions_max = self.subscriptions_max.min(most);
+        }
+        if let Some(most) = stated(limits.max_limit) {
+            self.page_events = self.page_events.min(most);
+            self.ids_per_request = self.ids_per_request.min(most.max(IDS_PER_REQUEST_MIN));
+        }
+        if let Some(bytes) = limits.max_message_length.filter(|bytes| *bytes > 0) {
+            // Hexadecimal doubles the message; 512 bytes are for the rest of the frame, filter included.
+            let most = (bytes.saturating_sub(512) / 2).max(NEGENTROPY_FRAME_BYTES_MIN);
+            self.negentropy_frame_bytes_max = self.negentropy_frame_bytes_max.min(most);
+            let ids = usize::try_from(bytes.saturating_sub(256) / 67).unwrap_or(usize::MAX);
+            self.ids_per_request = self.ids_per_request.min(ids.max(1));
+        }
+    }
+
+    /// Subscriptions that may be open at a time.
+    pub fn subscriptions_max(&self) -> usize {
+        self.subscriptions_max
+    }
+
+    /// The relay refused one of `open` subscriptions as too many.
+    pub fn learn_subscriptions(&mut self, open: usize) {
+        self.subscriptions_max = open.saturating_sub(1).clamp(1, self.subscriptions_max);
+    }
+
+    /// Events to ask for in a page.
+    pub fn page_events(&self) -> usize {
+        self.page_events
+    }
+
+    /// The smallest page that is known to have been cut: only a smaller one is known to be whole.
+    pub fn page_cap(&self) -> Option<usize> {
+        self.page_cap
+    }
+
+    /// A page of `events` was cut: there was more.
+    pub fn learn_page_cap(&mut self, events: usize) {
+        self.page_cap = Some(self.page_cap.map_or(events, |cap| cap.min(events)));
+    }
+
+    /// Ids to ask for in one request.
+    pub fn ids_per_request(&self) -> usize {
+        self.ids_per_request.min(self.page_cap.unwrap_or(usize::MAX).max(IDS_PER_REQUEST_MIN))
+    }
+
+    /// A request for `asked` ids brought `received` events: if far fewer, then the relay has a cap.
+    pub fn learn_ids(&mut self, asked: usize, received: usize) {
+        if received > 0 && received < asked - asked / 4 {
+            self.ids_per_request = self.ids_per_request.min(received.max(IDS_PER_REQUEST_MIN));
+        }
+    }
+
+    /// A request for many ids was not answered at all: some relays fall silent beyond a number of ids.
+    pub fn learn_ids_silence(&mut self, asked: usize) {
+        self.ids_per_request = self.ids_per_request.min((asked / 2).max(IDS_PER_REQUEST_MIN));
+    }
+
+    /// The largest negentropy message to send, in bytes before hexadecimal.
+    pub fn negentropy_frame_bytes_max(&self) -> u64 {
+        self.negentropy_frame_bytes_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stated_limits_lower_what_is_asked_and_never_raise_it() {
+        let mut budget = Budget::new(&Config::default());
+        budget.apply_info(
+            &RelayInfo::parse(r#"{"limitation":{"max_subscriptions":8,"max_limit":300,"max_message_length":65536}}"#)
+                .unwrap(),
+        );
+        assert_eq!((budget.subscriptions_max(), budget.page_events()), (8, 300));
+        assert!(budget.negentropy_frame_bytes_max() * 2 + 512 <= 65_536);
+        budget.apply_info(
+            &RelayInfo::parse(r#"{"limitation":{"max_subscriptions":9999,"max_limit":99999,"max_message_length":0}}"#)
+                .unwrap(),
+        );
+        assert_eq!((budget.subscriptions_max(), budget.page_events()), (8, 300));
+    }
+
+    #[test]
+    fn the_smallest_cut_page_counts() {
+        let mut budget = Budget::new(&Config::default());
+        budget.learn_page_cap(300);
+        budget.learn_page_cap(500);
+        assert_eq!(budget.page_cap(), Some(300));
+    }
+}

@@ -1,0 +1,181 @@
+//! One relay's connection: its state, its open subscriptions, its authentication.
+
+use std::collections::BTreeMap;
+
+use crate::engine::{ConnId, HistoryId};
+use crate::runtime::Instant;
+
+/// What a subscription is for. A history's events go to the machine named here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// New events as they come.
+    Live,
+    /// One page of a history.
+    Page,
+    /// One part of a second that overflows a page.
+    Split,
+    /// Events by id.
+    Ids,
+    /// A reconciliation.
+    Negentropy,
+}
+
+/// One open subscription.
+#[derive(Debug, Clone)]
+pub struct Subscription {
+    /// Whose it is.
+    pub history: HistoryId,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// When it was opened.
+    pub opened_at: Instant,
+    /// When it last made progress: a wanted event or a negentropy message. Nothing else counts.
+    pub progress_at: Instant,
+    /// Has the relay answered it at all?
+    pub answered: bool,
+}
+
+/// The state of the link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// No socket, none wanted or not yet.
+    Down,
+    /// A connection attempt is under way.
+    Connecting {
+        /// The attempt.
+        conn: ConnId,
+        /// When it is given up.
+        give_up_at: Instant,
+    },
+    /// The socket is open.
+    Up {
+        /// The connection.
+        conn: ConnId,
+    },
+}
+
+/// Authentication of one connection (NIP-42).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Auth {
+    /// The challenge that came last; it may be replaced at any time.
+    pub challenge: Option<String>,
+    /// The event sent in answer, whose OK is awaited.
+    pub awaiting: Option<String>,
+    /// A signature is under way.
+    pub signing: bool,
+    /// The relay said yes.
+    pub accepted: bool,
+    /// The relay, or our signer, said no.
+    pub refused: Option<String>,
+    /// How often a request was refused although we were authenticated.
+    pub futile: u32,
+}
+
+/// One relay's connection.
+#[derive(Debug)]
+pub struct Session {
+    /// The state of the link.
+    pub link: Link,
+    /// Authentication.
+    pub auth: Auth,
+    /// When the last frame came, of whatever kind.
+    pub last_frame_at: Instant,
+    /// Bytes that nobody asked for, since the last useful frame.
+    pub unsolicited_bytes: usize,
+    /// Is the socket being read?
+    pub reading: bool,
+    subscriptions: BTreeMap<u64, Subscription>,
+    next_subscription: u64,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self {
+            link: Link::Down,
+            auth: Auth::default(),
+            last_frame_at: Instant::ZERO,
+            unsolicited_bytes: 0,
+            reading: true,
+            subscriptions: BTreeMap::new(),
+            next_subscription: 0,
+        }
+    }
+}
+
+impl Session {
+    /// The connection, if it is open.
+    pub fn conn(&self) -> Option<ConnId> {
+        match self.link {
+            Link::Up { conn } => Some(conn),
+            _ => None,
+        }
+    }
+
+    /// The connection, open or being opened.
+    pub fn any_conn(&self) -> Option<ConnId> {
+        match self.link {
+            Link::Down => None,
+            Link::Connecting { conn, .. } | Link::Up { conn } => Some(conn),
+        }
+    }
+
+    /// Everything that belonged to the last connection is gone. Gives back what was open.
+    pub fn reset(&mut self) -> BTreeMap<u64, Subscription> {
+        let open = std::mem::take(&mut self.subscriptions);
+        // Numbers are never used twice, not even on another connection.
+        *self = Self { next_subscription: self.next_subscription, ..Self::default() };
+        open
+    }
+
+    /// The number that the next subscription will have.
+    pub fn next_id(&self) -> u64 {
+        self.next_subscription + 1
+    }
+
+    /// Takes a new subscription in.
+    pub fn open(&mut self, history: HistoryId, purpose: Purpose, now: Instant) -> u64 {
+        self.next_subscription += 1;
+        let subscription = Subscription { history, purpose, opened_at: now, progress_at: now, answered: false };
+        self.subscriptions.insert(self.next_subscription, subscription);
+        self.next_subscription
+    }
+
+    /// Forgets a subscription.
+    pub fn close(&mut self, id: u64) -> Option<Subscription> {
+        self.subscriptions.remove(&id)
+    }
+
+    /// A subscription that is open.
+    pub fn subscription_mut(&mut self, id: u64) -> Option<&mut Subscription> {
+        self.subscriptions.get_mut(&id)
+    }
+
+    /// All open subscriptions.
+    pub fn subscriptions(&self) -> impl Iterator<Item = (u64, &Subscription)> {
+        self.subscriptions.iter().map(|(id, subscription)| (*id, subscription))
+    }
+
+    /// Open REQ subscriptions; negentropy ids are a namespace of their own.
+    pub fn open_reqs(&self) -> usize {
+        self.subscriptions.values().filter(|subscription| subscription.purpose != Purpose::Negentropy).count()
+    }
+
+    /// The newest subscription without any answer that satisfies `which`: whom a NOTICE without an id most likely means.
+    pub fn newest_unanswered(&self, which: impl Fn(Purpose) -> bool) -> Option<u64> {
+        self.subscriptions
+            .iter()
+            .rev()
+            .find(|(_, subscription)| !subscription.answered && which(subscription.purpose))
+            .map(|(id, _)| *id)
+    }
+}
+
+/// The name of subscription `id` on the wire: short, and far below the 64 characters of NIP-01.
+pub fn wire_name(id: u64) -> String {
+    format!("s{id}")
+}
+
+/// The subscription that `name` is on the wire, if it has our form.
+pub fn parse_wire_name(name: &str) -> Option<u64> {
+    name.strip_prefix('s').and_then(|digits| digits.parse().ok())
+}
