@@ -4,6 +4,8 @@ pub mod engine;
 pub mod fetch;
 pub mod ingest;
 pub mod plan;
+#[cfg(feature = "native")]
+pub mod native;
 pub mod protocol;
 pub mod relay;
 pub mod runtime;

@@ -1,0 +1,3 @@
+//! The native runtime.
+
+pub mod store;
