@@ -1,0 +1,4 @@
+//! The native runtime: tokio, sockets, threads.
+
+pub mod program;
+pub mod serve;
