@@ -3,6 +3,15 @@
 //! A store is batch-only: [`Store::commit`] is one transaction, durable when it returns, idempotent by event id. A
 //! coverage mark rides in the batch of the last events that it covers, never before them.
 
+pub mod entry;
+mod memory;
+mod plan;
+pub mod rules;
+pub mod select;
+pub mod tables;
+
+pub use memory::MemoryStore;
+
 use std::future::Future;
 use std::sync::Arc;
 

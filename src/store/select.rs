@@ -1,0 +1,256 @@
+//! Reading, written once for all stores: item sets, counts, pages and single events.
+
+use std::collections::{BTreeSet, BinaryHeap};
+use std::ops::ControlFlow;
+
+use nostr::event::Kind;
+
+use super::entry::{Index, Key, Range, Rank, Sequence};
+use super::plan::{Plan, author_keys};
+use super::tables::{Body, Damaged, Tables};
+use super::{Page, Query, Record};
+use crate::protocol::filter::{is_void, matches};
+use crate::protocol::{Event, Filter, Item, ItemSet, Window};
+
+/// A page looks for so many candidates at a time at least, and at most.
+const CANDIDATES_MIN: usize = 64;
+const CANDIDATES_MAX: usize = 4096;
+
+/// See [`Store::known`](super::Store::known).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn known<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<bool>, T::Error> {
+    ids.iter().map(|id| Ok(find(tables, id)?.is_some())).collect()
+}
+
+/// See [`Store::events`](super::Store::events).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn events<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<Option<Record>>, T::Error> {
+    let mut records = Vec::with_capacity(ids.len());
+    for id in ids {
+        let rank = find(tables, id)?.filter(|rank| tables.fate(rank.sequence()).is_none());
+        records.push(match rank {
+            Some(rank) => Some(record(&rank, body(tables, rank.sequence())?)),
+            None => None,
+        });
+    }
+    Ok(records)
+}
+
+/// See [`Store::items`](super::Store::items).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window) -> Result<ItemSet, T::Error> {
+    let mut items: Vec<Item> = Vec::new();
+    let with_gone = filter.generic_tags.is_empty();
+    select(tables, filter, window, &mut |rank| {
+        if with_gone || tables.fate(rank.sequence()).is_none() {
+            items.push(rank.item());
+        }
+    })?;
+    // Read newest first, in a few sorted sequences; the stable sort knows how to merge those.
+    items.reverse();
+    items.sort();
+    Ok(ItemSet::new(items))
+}
+
+/// See [`Store::count`](super::Store::count).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn count<T: Tables>(tables: &T, filters: &[Filter], now_secs: u64) -> Result<u64, T::Error> {
+    let expired = expired(tables, now_secs)?;
+    let mut held: Vec<Sequence> = Vec::new();
+    for filter in filters {
+        select(tables, filter, Window::ALL, &mut |rank| {
+            let sequence = rank.sequence();
+            if tables.fate(sequence).is_none() && !expired.contains(&sequence) {
+                held.push(sequence);
+            }
+        })?;
+    }
+    held.sort_unstable();
+    held.dedup();
+    Ok(held.len() as u64)
+}
+
+/// See [`Store::query`](super::Store::query).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn query<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
+    let filter = &query.filter;
+    let limit = query.limit.min(filter.limit.unwrap_or(usize::MAX));
+    let mut page = Page::default();
+    if limit == 0 || is_void(filter) {
+        return Ok(page);
+    }
+    let plan = Plan::choose(tables, filter, Window::ALL)?;
+    let expired = expired(tables, query.now_secs)?;
+    let suits = |rank: &Rank| {
+        plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
+            && tables.fate(rank.sequence()).is_none()
+            && !expired.contains(&rank.sequence())
+    };
+    let at_once = limit.saturating_add(1).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+    let mut after = query.after;
+    let mut bytes = 0;
+    loop {
+        let ranges = plan.ranges().map(|range| after.iter().fold(range, |range, cursor| range.after(cursor)));
+        let best = newest(tables, ranges, at_once, &suits)?;
+        for rank in &best.ranks {
+            let body = body(tables, rank.sequence())?;
+            if !selects(&plan, filter, rank, &body)? {
+                continue;
+            }
+            if page.records.len() == limit || bytes >= query.bytes_max && !page.records.is_empty() {
+                let by_filter = filter.limit == Some(page.records.len());
+                let last = page.records.last().filter(|_| !by_filter);
+                page.next = last.map(|last| super::Cursor { created_at: last.created_at, id: last.id });
+                return Ok(page);
+            }
+            bytes += body.json.len();
+            page.records.push(record(rank, body));
+        }
+        match best.ranks.last() {
+            Some(last) if !best.is_all => after = Some(last.cursor()),
+            _ => return Ok(page),
+        }
+    }
+}
+
+/// The first of what some ranges have.
+struct Newest {
+    /// In order, each event once.
+    ranks: Vec<Rank>,
+    /// Is there nothing else?
+    is_all: bool,
+}
+
+fn newest<T: Tables>(
+    tables: &T,
+    ranges: impl Iterator<Item = Range>,
+    ranks_max: usize,
+    suits: impl Fn(&Rank) -> bool,
+) -> Result<Newest, T::Error> {
+    let mut best: BinaryHeap<Rank> = BinaryHeap::new();
+    let mut is_all = true;
+    for range in ranges.filter(|range| !range.is_empty()) {
+        tables.scan(&range, &mut |entry| {
+            let rank = entry.rank();
+            if best.len() == ranks_max && best.peek().is_some_and(|worst| rank >= *worst) {
+                is_all = false;
+                return ControlFlow::Break(());
+            }
+            if suits(&rank) {
+                best.push(rank);
+                if best.len() > ranks_max {
+                    best.pop();
+                    is_all = false;
+                }
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    let mut ranks = best.into_sorted_vec();
+    // Several tags of one event.
+    ranks.dedup();
+    Ok(Newest { ranks, is_all })
+}
+
+fn selects(plan: &Plan, filter: &Filter, rank: &Rank, body: &Body) -> Result<bool, Damaged> {
+    let author = || nostr::key::PublicKey::from_byte_array(body.author);
+    let id = || nostr::event::EventId::from_byte_array(rank.id());
+    if plan.ids.is_some_and(|ids| !ids.contains(&id()))
+        || filter.authors.as_ref().is_some_and(|authors| !authors.contains(&author()))
+    {
+        return Ok(false);
+    }
+    if plan.tags.is_empty() {
+        return Ok(true);
+    }
+    let event = Event::parse(body.json.clone())
+        .map_err(|error| Damaged { what: format!("event {}: {error}", id().to_hex()) })?;
+    Ok(matches(filter, &event))
+}
+
+/// Calls `each` for every event, held or gone, that `filter` selects in `window`; by entries alone.
+fn select<T: Tables>(tables: &T, filter: &Filter, window: Window, each: &mut dyn FnMut(&Rank)) -> Result<(), T::Error> {
+    if is_void(filter) {
+        return Ok(());
+    }
+    let plan = Plan::choose(tables, filter, window)?;
+    let mut conditions = Vec::new();
+    if plan.authors.is_some() {
+        conditions.push(sequences(tables, &author_keys(filter), plan.window)?);
+    }
+    for (name, values) in &plan.tags {
+        let keys: Vec<Key> = values.iter().map(|value| Key::tag(name.as_byte(), value)).collect();
+        conditions.push(sequences(tables, &keys, plan.window)?);
+    }
+    let suits = |rank: &Rank| {
+        plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
+            && plan.ids.is_none_or(|ids| ids.contains(&nostr::event::EventId::from_byte_array(rank.id())))
+            && conditions.iter().all(|sequences| sequences.binary_search(&rank.sequence()).is_ok())
+    };
+    for range in plan.ranges().filter(|range| !range.is_empty()) {
+        tables.scan(&range, &mut |entry| {
+            let rank = entry.rank();
+            if suits(&rank) {
+                each(&rank);
+            }
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(())
+}
+
+fn sequences<T: Tables>(tables: &T, keys: &[Key], window: Window) -> Result<Vec<Sequence>, T::Error> {
+    let mut sequences = Vec::new();
+    for range in keys.iter().map(|key| Range::of(key, window)).filter(|range| !range.is_empty()) {
+        tables.scan(&range, &mut |entry| {
+            sequences.push(entry.rank().sequence());
+            ControlFlow::Continue(())
+        })?;
+    }
+    sequences.sort_unstable();
+    Ok(sequences)
+}
+
+/// What has expired by now, but is not known to be gone yet.
+fn expired<T: Tables>(tables: &T, now_secs: u64) -> Result<BTreeSet<Sequence>, T::Error> {
+    let mut expired = BTreeSet::new();
+    if now_secs > tables.swept_secs() {
+        tables.scan(&Range::expired(tables.swept_secs(), now_secs), &mut |entry| {
+            debug_assert_eq!(entry.index(), Index::Expiry);
+            expired.insert(entry.rank().sequence());
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(expired)
+}
+
+fn find<T: Tables>(tables: &T, id: &[u8; 32]) -> Result<Option<Rank>, T::Error> {
+    let mut found = None;
+    tables.scan(&Range::all(&Key::id(id)), &mut |entry| {
+        if entry.rank().id() != *id {
+            return ControlFlow::Continue(());
+        }
+        found = Some(entry.rank());
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
+}
+
+fn body<T: Tables>(tables: &T, sequence: Sequence) -> Result<Body, T::Error> {
+    let lost = || Damaged { what: format!("event number {sequence} has entries but no body") };
+    tables.body(sequence)?.ok_or_else(|| lost().into())
+}
+
+fn record(rank: &Rank, body: Body) -> Record {
+    Record { id: rank.id(), created_at: rank.created_at(), json: body.json }
+}

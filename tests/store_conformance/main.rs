@@ -1,0 +1,96 @@
+//! Every behaviour of [`relaysync::store::Store`], against every store.
+
+mod behaviours;
+mod events;
+
+use relaysync::store::{MemoryStore, Store, StoreConfig};
+
+/// A store under test, and how to close and open it again.
+trait Harness: Sized {
+    type Store: Store;
+
+    fn create(config: StoreConfig) -> Self;
+    fn store(&self) -> &Self::Store;
+    fn reopen(self) -> Self;
+}
+
+struct Memory(MemoryStore);
+
+impl Harness for Memory {
+    type Store = MemoryStore;
+
+    fn create(config: StoreConfig) -> Self {
+        Self(MemoryStore::new(config))
+    }
+
+    fn store(&self) -> &MemoryStore {
+        &self.0
+    }
+
+    fn reopen(self) -> Self {
+        self
+    }
+}
+
+/// Runs every behaviour against one store.
+macro_rules! conformance {
+    ($module:ident, $harness:ty, [$($behaviour:ident),* $(,)?]) => {
+        mod $module {
+            use super::*;
+
+            $(
+                #[test]
+                fn $behaviour() {
+                    crate::block_on(crate::behaviours::$behaviour::<$harness>());
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! conformance_of {
+    ($($module:ident: $harness:ty),* $(,)?) => {
+        $(
+            conformance!($module, $harness, [
+                an_empty_batch_changes_nothing,
+                what_is_stored_is_read_back_byte_for_byte,
+                a_second_commit_of_an_event_is_a_duplicate,
+                an_event_twice_in_a_batch_is_stored_once,
+                answers_come_newest_first_and_ties_by_lowest_id,
+                cursors_lead_through_everything_once,
+                a_page_ends_by_bytes_but_has_one_event,
+                the_limit_of_the_filter_counts,
+                since_and_until_are_inclusive,
+                extreme_dates_are_kept_in_order,
+                every_filter_field_selects,
+                tag_filters_select_by_name_and_value,
+                huge_tags_and_values_are_found,
+                an_empty_list_selects_nothing,
+                counts_of_several_filters_count_an_event_once,
+                events_come_in_the_order_of_the_ids,
+                the_newest_replaceable_event_stays,
+                of_equal_times_the_lowest_id_stays,
+                addressable_events_are_told_apart_by_identifier,
+                a_deletion_removes_events_of_its_author_only,
+                a_deletion_may_arrive_first,
+                a_deletion_of_an_address_spares_later_versions,
+                requests_cannot_be_deleted,
+                a_vanish_request_removes_and_refuses,
+                a_vanish_request_to_others_has_no_effect,
+                expired_events_are_refused_hidden_and_swept,
+                ephemeral_events_are_passed_on_only,
+                what_is_gone_is_known_and_among_the_items,
+                items_are_cut_to_window_and_filter,
+                coverage_is_replaced_and_loaded,
+                everything_outlives_a_reopen,
+                a_batch_takes_effect_in_order,
+            ]);
+        )*
+    };
+}
+
+conformance_of! { memory: Memory }
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts").block_on(future)
+}
