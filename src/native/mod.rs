@@ -1,4 +1,7 @@
 //! The native runtime: tokio, sockets, threads.
 
+mod clock;
 pub mod program;
 pub mod serve;
+
+pub use clock::NativeClock;

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant as TokioInstant, sleep_until, timeout_at};
+use tokio::time::timeout;
 
 use super::connection::{Arrival, Outgoing};
 use super::work::Work;
 use super::{Request, ServiceConfig, stopped};
-use crate::runtime::{Instant, Now};
+use crate::native::NativeClock;
+use crate::runtime::Clock;
 use crate::serve::{ClientId, Cut, ServeEffect, ServeInput, Server};
 use crate::store::Store;
 
@@ -20,7 +21,7 @@ pub(super) struct Hub<S> {
     lines: BTreeMap<ClientId, Line>,
     work: Work<S>,
     drain_max: Duration,
-    origin: TokioInstant,
+    clock: NativeClock,
 }
 
 /// The way to the task of one connection.
@@ -41,7 +42,7 @@ impl<S: Store> Hub<S> {
             lines: BTreeMap::new(),
             work,
             drain_max: config.shutdown_max / 2,
-            origin: origin(),
+            clock: NativeClock::new(),
         }
     }
 
@@ -54,10 +55,10 @@ impl<S: Store> Hub<S> {
     ) {
         let (mut arrived, mut reported) = (Vec::new(), Vec::new());
         loop {
-            let deadline = self.server.deadline().map(|(at, _)| self.origin + at.since_origin());
+            let (deadline, clock) = (self.server.deadline(), self.clock.clone());
             let tick = async {
                 match deadline {
-                    Some(at) => sleep_until(at).await,
+                    Some((at, _)) => clock.sleep_until(at).await,
                     None => std::future::pending().await,
                 }
             };
@@ -82,20 +83,21 @@ impl<S: Store> Hub<S> {
 
     /// Waits, within its bound, until what was received is stored and answered.
     async fn drain(&mut self, reports: &mut mpsc::UnboundedReceiver<ServeInput>) {
-        let until = now_at_tokio() + self.drain_max;
-        while !self.server.is_settled() {
-            let Ok(Some(report)) = timeout_at(until, reports.recv()).await else { return };
-            self.handle(report);
-            self.carry_out();
+        let drain_max = self.drain_max;
+        let drained = async {
+            while !self.server.is_settled() {
+                let Some(report) = reports.recv().await else { return };
+                self.handle(report);
+                self.carry_out();
+            }
+        };
+        if timeout(drain_max, drained).await.is_err() {
+            tracing::warn!("events that were received last may not have been stored");
         }
     }
 
-    fn now(&self) -> Now {
-        Now { instant: Instant::from_origin(now_at_tokio() - self.origin), unix_secs: unix_secs() }
-    }
-
     fn handle(&mut self, input: ServeInput) {
-        let now = self.now();
+        let now = self.clock.now();
         self.server.handle(input, now);
     }
 
@@ -114,7 +116,7 @@ impl<S: Store> Hub<S> {
                 self.handle(ServeInput::Opened { client, challenge });
             }
             Arrival::Frames { client, frames } => {
-                let now = self.now();
+                let now = self.clock.now();
                 for frame in frames {
                     self.server.handle(ServeInput::Frame { client, frame }, now);
                 }
@@ -158,18 +160,4 @@ impl<S: Store> Hub<S> {
             tracing::trace!("client {} is gone", client.0);
         }
     }
-}
-
-fn now_at_tokio() -> TokioInstant {
-    TokioInstant::now()
-}
-
-fn origin() -> TokioInstant {
-    now_at_tokio()
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the native runtime, which reads the clock for all others")]
-fn unix_secs() -> u64 {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since_epoch.map_or(0, |duration| duration.as_secs())
 }
