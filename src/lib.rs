@@ -9,4 +9,5 @@ pub mod native;
 pub mod protocol;
 pub mod relay;
 pub mod runtime;
+pub mod serve;
 pub mod store;

@@ -154,6 +154,13 @@ pub fn event_of_frame(frame: &Bytes, json: &str) -> Result<Event, super::EventEr
     Event::parse(frame.slice_ref(json.as_bytes()))
 }
 
+/// Type and first text of a frame that is no message as a whole, for an answer that names what it answers.
+pub fn sketch(frame: &str) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
+    let fields = Fields::parse(frame).ok()?;
+    let first = fields.text(0).ok()?;
+    Some((fields.kind, first))
+}
+
 #[derive(serde::Deserialize)]
 struct CountBody {
     count: u64,

@@ -121,6 +121,10 @@ impl Store for MemoryStore {
         select::items(&*self.lock(), filter, window).map(Arc::new)
     }
 
+    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, Damaged> {
+        select::held_items(&*self.lock(), filter, window, now_secs).map(Arc::new)
+    }
+
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, Damaged> {
         select::events(&*self.lock(), &ids)
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::ingest::Verified;
-use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
+use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::runtime::{MaybeSend, MaybeSync};
 
 /// What to commit, as one transaction.
@@ -187,6 +187,33 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
         filter: &Filter,
         window: Window,
     ) -> impl Future<Output = Result<Arc<ItemSet>, Self::Error>> + MaybeSend;
+
+    /// The items of the events that are held, those remembered as gone or expired not among them: what the relay
+    /// service offers, since it can hand out nothing else. A store that can list them without reading the events
+    /// should; this walks through all pages.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        now_secs: u64,
+    ) -> impl Future<Output = Result<Arc<ItemSet>, Self::Error>> + MaybeSend {
+        let filter = window.apply(filter);
+        async move {
+            let (mut items, mut after) = (Vec::new(), None);
+            loop {
+                let query = Query { filter: filter.clone(), after, limit: usize::MAX, bytes_max: 1 << 20, now_secs };
+                let page = self.query(query).await?;
+                items.extend(page.records.iter().map(|record| Item { created_at: record.created_at, id: record.id }));
+                after = page.next;
+                if after.is_none() {
+                    return Ok(Arc::new(ItemSet::new(items)));
+                }
+            }
+        }
+    }
 
     /// The held events with these ids, in the order of the ids, `None` for those not held.
     ///

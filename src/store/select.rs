@@ -58,6 +58,23 @@ pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window) -> Result<I
     Ok(ItemSet::new(items))
 }
 
+/// See [`Store::held_items`](super::Store::held_items).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn held_items<T: Tables>(tables: &T, filter: &Filter, window: Window, now_secs: u64) -> Result<ItemSet, T::Error> {
+    let expired = expired(tables, now_secs)?;
+    let mut items: Vec<Item> = Vec::new();
+    select(tables, filter, window, &mut |rank| {
+        if tables.fate(rank.sequence()).is_none() && !expired.contains(&rank.sequence()) {
+            items.push(rank.item());
+        }
+    })?;
+    items.reverse();
+    items.sort();
+    Ok(ItemSet::new(items))
+}
+
 /// See [`Store::count`](super::Store::count).
 ///
 /// # Errors

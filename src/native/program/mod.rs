@@ -1,0 +1,3 @@
+//! The subcommands of the `relaysync` program.
+
+pub mod serve;

@@ -1,0 +1,196 @@
+//! The relay service: a [`Server`](crate::serve::Server) bound to sockets.
+//!
+//! One task, the hub, owns the server. Each connection is a task of its own that hands frames to the hub and takes
+//! frames from it; store work and signature checks run beside the hub and report back to it. The hub never waits for
+//! any of them, so no client and no query delays another.
+
+mod connection;
+mod http;
+mod hub;
+mod work;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+use crate::ingest::Verified;
+use crate::protocol::{Event, RelayUrl};
+use crate::serve::{Counters, ServeConfig};
+use crate::store::Store;
+
+/// Bounds of the binding to sockets, beside those of the server itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceConfig {
+    /// Identity, rules and bounds of the server.
+    pub serve: ServeConfig,
+    /// Connections open at once; beyond that a new one is answered with status 503.
+    pub clients_max: usize,
+    /// Within this time a connection must have sent its HTTP request.
+    pub request_max: Duration,
+    /// The size of an HTTP request's head, in bytes; at least 8,192.
+    pub request_bytes_max: usize,
+    /// How long to wait after the system could not accept a connection, as when it is out of file descriptors.
+    pub accept_retry: Duration,
+    /// Frames taken from one socket before other clients have their turn.
+    pub frames_at_once_max: usize,
+    /// Turns of frames waiting for the hub; beyond that sockets wait.
+    pub arrivals_max: usize,
+    /// Reads of the store in flight for all clients.
+    pub store_reads_max: usize,
+    /// How long a connection that is ended may take for what was sent to it before and for its goodbye.
+    pub close_max: Duration,
+    /// How long a shutdown may take: half of it for what has been received to be stored, the rest for goodbyes.
+    pub shutdown_max: Duration,
+}
+
+impl From<ServeConfig> for ServiceConfig {
+    fn from(serve: ServeConfig) -> Self {
+        Self {
+            serve,
+            clients_max: 1_000,
+            request_max: Duration::from_secs(10),
+            request_bytes_max: 16 * 1024,
+            accept_retry: Duration::from_millis(100),
+            frames_at_once_max: 256,
+            arrivals_max: 64,
+            store_reads_max: 16,
+            close_max: Duration::from_millis(500),
+            shutdown_max: Duration::from_millis(1_800),
+        }
+    }
+}
+
+impl Default for ServiceConfig {
+    fn default() -> Self {
+        ServeConfig::default().into()
+    }
+}
+
+/// The service could not start to listen.
+#[derive(Debug)]
+pub struct BindError {
+    /// The address.
+    pub addr: SocketAddr,
+    /// What the system says.
+    pub error: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen on {}: {}", self.addr, self.error)
+    }
+}
+
+impl std::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// A relay that listens. Dropping it shuts it down, too, but nobody learns when that is done.
+#[derive(Debug)]
+pub struct RelayService {
+    local_addr: SocketAddr,
+    requests: mpsc::Sender<Request>,
+    stopping: watch::Sender<bool>,
+    shutdown_max: Duration,
+    hub: JoinHandle<()>,
+    doors: JoinHandle<()>,
+}
+
+/// What the owner of the service asks of the hub.
+#[derive(Debug)]
+enum Request {
+    Counters(oneshot::Sender<Counters>),
+    Accepted(Vec<Verified<Event>>),
+}
+
+impl RelayService {
+    /// Listens on `addr` (port 0 for any that is free) and serves from `store`. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind<S: Store>(
+        addr: SocketAddr,
+        config: impl Into<ServiceConfig>,
+        store: Arc<S>,
+    ) -> Result<Self, BindError> {
+        let mut config = config.into();
+        let fault = |error| BindError { addr, error };
+        let listener = TcpListener::bind(addr).await.map_err(fault)?;
+        let local_addr = listener.local_addr().map_err(fault)?;
+        config.serve.urls.extend(RelayUrl::parse(&format!("ws://{local_addr}")));
+        let config = Arc::new(config);
+
+        let (stopping, is_stopping) = watch::channel(false);
+        let (requests, requested) = mpsc::channel(16);
+        let (arrivals, arrived) = mpsc::channel(config.arrivals_max.max(1));
+        let (reports, reported) = mpsc::unbounded_channel();
+        let links = connection::Links { arrivals, reports: reports.clone() };
+        let work = work::Work::new(store, config.store_reads_max, reports);
+        let hub = hub::Hub::new(&config, work);
+        let hub = tokio::spawn(hub.run(arrived, reported, requested, is_stopping.clone()));
+        let shutdown_max = config.shutdown_max;
+        let doors = tokio::spawn(http::Doors::new(config, links, is_stopping).run(listener));
+        Ok(Self { local_addr, requests, stopping, shutdown_max, hub, doors })
+    }
+
+    /// The address that it listens on.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The relay's URL for clients on this machine.
+    pub fn url(&self) -> RelayUrl {
+        RelayUrl::parse(&format!("ws://{}", self.local_addr)).expect("an address and port make a URL")
+    }
+
+    /// What happened so far, in numbers.
+    pub async fn counters(&self) -> Counters {
+        let (sender, receiver) = oneshot::channel();
+        // Both fail only once the hub has ended, which takes a panic in it; then there is nothing to count.
+        match self.requests.send(Request::Counters(sender)).await {
+            Ok(()) => receiver.await.unwrap_or_default(),
+            Err(_) => Counters::default(),
+        }
+    }
+
+    /// Tells subscribers of events that somebody else has put into the same store. `false` if the service has ended.
+    pub async fn accepted(&self, events: Vec<Verified<Event>>) -> bool {
+        self.requests.send(Request::Accepted(events)).await.is_ok()
+    }
+
+    /// Stops listening, stores what has been received, says goodbye to all clients, and returns when all is closed or
+    /// [`ServiceConfig::shutdown_max`] has passed.
+    pub async fn shutdown(self) {
+        self.stopping.send_replace(true);
+        let Self { hub, mut doors, shutdown_max, .. } = self;
+        let hub_stop = hub.abort_handle();
+        let all = async {
+            let hub = hub.await;
+            hub.and((&mut doors).await)
+        };
+        match tokio::time::timeout(shutdown_max, all).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!("the relay service ended badly: {error}"),
+            Err(_) => {
+                tracing::warn!("clients were cut off, as the shutdown took too long");
+                hub_stop.abort();
+                doors.abort();
+            }
+        }
+    }
+}
+
+/// Ends when the service is to stop; an owner that is gone without a word wants that, too.
+async fn stopped(is_stopping: &mut watch::Receiver<bool>) {
+    if is_stopping.wait_for(|is_stopping| *is_stopping).await.is_err() {
+        tracing::debug!("the relay service was dropped");
+    }
+}

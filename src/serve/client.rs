@@ -1,0 +1,159 @@
+//! What the server knows of one client.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::io::{ClientId, ServeEffect};
+use super::merge::Merge;
+use crate::protocol::message::relay;
+use crate::protocol::{Event, Filter, ItemView, PublicKey, Window, filter};
+use crate::runtime::Instant;
+
+/// The effects not yet taken, and the clients that have more waiting for them than they may.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    pub(super) effects: VecDeque<ServeEffect>,
+    pub(super) bytes_max: usize,
+    pub(super) overflowed: BTreeSet<ClientId>,
+}
+
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) id: ClientId,
+    pub(super) challenge: String,
+    pub(super) is_challenged: bool,
+    pub(super) auth_attempts: usize,
+    /// The keys that it has authenticated.
+    pub(super) keys: BTreeSet<PublicKey>,
+    pub(super) subscriptions: BTreeMap<String, Subscription>,
+    /// Subscriptions, with their serials, whose turn to read from the store comes in this order.
+    pub(super) turns: VecDeque<(String, u64)>,
+    pub(super) reads: usize,
+    pub(super) counts: usize,
+    pub(super) sessions: BTreeMap<String, Session>,
+    /// Bytes sent and not reported as written, and those held back for subscriptions.
+    pub(super) outbound_bytes: usize,
+    /// Bytes of its events that are on their way into the store.
+    pub(super) pending_bytes: usize,
+    pub(super) is_read: bool,
+}
+
+impl Client {
+    pub(super) fn new(id: ClientId, challenge: String) -> Self {
+        Self {
+            id,
+            challenge,
+            is_challenged: false,
+            auth_attempts: 0,
+            keys: BTreeSet::new(),
+            subscriptions: BTreeMap::new(),
+            turns: VecDeque::new(),
+            reads: 0,
+            counts: 0,
+            sessions: BTreeMap::new(),
+            outbound_bytes: 0,
+            pending_bytes: 0,
+            is_read: true,
+        }
+    }
+
+    /// Sends `frame`, unless the client has too much waiting already and is about to be cut.
+    pub(super) fn send(&mut self, out: &mut Outbox, frame: String) {
+        if self.charge(out, frame.len()) {
+            out.effects.push_back(ServeEffect::Send { client: self.id, frame });
+        }
+    }
+
+    /// Counts `bytes` as waiting for the client; `false` if that is more than it may have.
+    fn charge(&mut self, out: &mut Outbox, bytes: usize) -> bool {
+        self.outbound_bytes = self.outbound_bytes.saturating_add(bytes);
+        let fits = self.outbound_bytes <= out.bytes_max;
+        if !fits {
+            out.overflowed.insert(self.id);
+        }
+        fits
+    }
+
+    /// Sends the NIP-42 challenge, once.
+    pub(super) fn challenge(&mut self, out: &mut Outbox) {
+        if !std::mem::replace(&mut self.is_challenged, true) {
+            self.send(out, relay::auth(&self.challenge));
+        }
+    }
+
+    /// Offers an event that was accepted just now to all subscriptions.
+    pub(super) fn offer(&mut self, out: &mut Outbox, event: &Event) {
+        let mut subscriptions = std::mem::take(&mut self.subscriptions);
+        for (id, subscription) in &mut subscriptions {
+            if subscription.filters.iter().any(|filter| filter::matches(filter, event)) {
+                self.offer_to(out, id, subscription, event);
+            }
+        }
+        self.subscriptions = subscriptions;
+    }
+
+    fn offer_to(&mut self, out: &mut Outbox, id: &str, subscription: &mut Subscription, event: &Event) {
+        let event_id = event.id.to_bytes();
+        if subscription.stored.is_some() {
+            let frame = relay::event(id, event.json_str());
+            if self.charge(out, frame.len()) {
+                subscription.held.push((event_id, frame));
+            }
+        } else if !subscription.sent.contains(&event_id) {
+            self.send(out, relay::event(id, event.json_str()));
+        }
+    }
+
+    /// Sends what came while stored events were sent, but for those that were among them.
+    pub(super) fn release_held(&mut self, out: &mut Outbox, subscription: &mut Subscription) {
+        for (id, frame) in std::mem::take(&mut subscription.held) {
+            self.outbound_bytes = self.outbound_bytes.saturating_sub(frame.len());
+            if !subscription.sent.contains(&id) {
+                self.send(out, frame);
+            }
+        }
+    }
+
+    /// Forgets a subscription.
+    pub(super) fn unsubscribe(&mut self, id: &str) {
+        if let Some(subscription) = self.subscriptions.remove(id) {
+            let held: usize = subscription.held.iter().map(|(_, frame)| frame.len()).sum();
+            self.outbound_bytes = self.outbound_bytes.saturating_sub(held);
+        }
+    }
+}
+
+/// One REQ.
+#[derive(Debug)]
+pub(super) struct Subscription {
+    /// Tells it from others that had or will have its id.
+    pub(super) serial: u64,
+    pub(super) filters: Vec<Filter>,
+    /// Its stored events; `None` after EOSE.
+    pub(super) stored: Option<Merge>,
+    /// The stored events that were sent. A commit that is in flight at EOSE may hold some of them; then they are
+    /// remembered until its outcome is known, so that none is sent twice.
+    pub(super) sent: BTreeSet<[u8; 32]>,
+    /// Events that came before EOSE, as frames.
+    pub(super) held: Vec<([u8; 32], String)>,
+}
+
+/// One reconciliation (NIP-77).
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Tells it from others that had or will have its id.
+    pub(super) serial: u64,
+    pub(super) window: Window,
+    pub(super) state: SessionState,
+    /// When the client last said something.
+    pub(super) heard_at: Instant,
+}
+
+#[derive(Debug)]
+pub(super) enum SessionState {
+    /// The item set is being read; the client's first message waits.
+    Loading { message: Vec<u8> },
+    /// The client's message is being answered.
+    Answering { view: ItemView },
+    /// It is the client's turn.
+    Listening { view: ItemView },
+}

@@ -1,0 +1,44 @@
+//! What a server has seen since it started. Every bound that bites is counted here.
+
+/// Counts since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counters {
+    /// Connections opened.
+    pub clients: u64,
+    /// Connections that the server ended for their behaviour.
+    pub clients_cut: u64,
+    /// Frames received.
+    pub frames: u64,
+    /// Frames that were no message.
+    pub frames_malformed: u64,
+    /// Times that reading from a client was paused because its events waited to be stored.
+    pub readings_paused: u64,
+    /// Events received from clients.
+    pub events: u64,
+    /// Events of clients that were stored.
+    pub events_stored: u64,
+    /// Events of clients that were refused, duplicates not among them.
+    pub events_refused: u64,
+    /// REQs answered.
+    pub requests: u64,
+    /// REQs refused.
+    pub requests_refused: u64,
+    /// Filters that the page cap cut short.
+    pub pages_capped: u64,
+    /// COUNTs answered.
+    pub counts: u64,
+    /// COUNTs refused.
+    pub counts_refused: u64,
+    /// AUTH events accepted.
+    pub auths: u64,
+    /// AUTH events refused.
+    pub auths_refused: u64,
+    /// Reconciliations opened.
+    pub negentropy: u64,
+    /// Reconciliations refused or ended by an error.
+    pub negentropy_refused: u64,
+    /// Item sets read from the store.
+    pub item_sets_read: u64,
+    /// Pieces of work that failed, as the store or the machine let us down.
+    pub faults: u64,
+}

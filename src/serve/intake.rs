@@ -1,0 +1,122 @@
+//! The write path: verify → commit, in order, grouped. Whoever wants events stored, a client or a sync, hands them
+//! to an [`Intake`] with a note of where they came from, and gets that note back with the outcome.
+//!
+//! At most one batch is being verified and one being committed; meanwhile the next one gathers. So the order of
+//! arrival is the order of effect, all cores verify, and one transaction carries as many events as came meanwhile.
+
+use std::collections::VecDeque;
+
+use super::io::{Ticket, Tickets, WorkFault};
+use crate::ingest::{Invalid, Verdict, Verified};
+use crate::protocol::Event;
+use crate::store::{Batch, Outcome};
+
+/// Events on their way into the store; `O` says where each came from.
+#[derive(Debug)]
+pub struct Intake<O> {
+    batch_events_max: usize,
+    waiting: VecDeque<(Event, O)>,
+    verifying: Option<(Ticket, Vec<O>)>,
+    verified: Vec<(Verified<Event>, O)>,
+    committing: Option<(Ticket, Vec<(Verified<Event>, O)>)>,
+}
+
+/// What an [`Intake`] needs done next.
+#[derive(Debug)]
+pub enum IntakeWork {
+    /// Check ids and signatures.
+    Verify(Ticket, Vec<Event>),
+    /// Commit.
+    Commit(Ticket, Batch),
+}
+
+/// How the way of one event ended.
+#[derive(Debug)]
+pub enum Settled {
+    /// It went through the store.
+    Committed(Verified<Event>, Outcome),
+    /// It is not genuine.
+    Invalid(Invalid),
+    /// It was held, or remembered as gone, before its signature was looked at.
+    Known,
+    /// It could not be checked or stored.
+    Failed,
+}
+
+impl<O> Intake<O> {
+    /// An intake that verifies and commits so many events at a time.
+    pub fn new(batch_events_max: usize) -> Self {
+        Self {
+            batch_events_max: batch_events_max.max(1),
+            waiting: VecDeque::new(),
+            verifying: None,
+            verified: Vec::new(),
+            committing: None,
+        }
+    }
+
+    /// Takes an event.
+    pub fn push(&mut self, event: Event, origin: O) {
+        self.waiting.push_back((event, origin));
+    }
+
+    /// Is nothing on its way?
+    pub fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.verifying.is_none() && self.verified.is_empty() && self.committing.is_none()
+    }
+
+    /// Is a batch being committed, so that readers of the store may see it before its outcomes are known here?
+    pub fn is_committing(&self) -> bool {
+        self.committing.is_some()
+    }
+
+    /// The next piece of work that can begin now. Call until `None`.
+    pub fn next_work(&mut self, tickets: &mut Tickets, now_secs: u64) -> Option<IntakeWork> {
+        if self.committing.is_none() && !self.verified.is_empty() {
+            let ticket = tickets.issue();
+            let batch = std::mem::take(&mut self.verified);
+            let events = batch.iter().map(|(event, _)| event.clone()).collect();
+            self.committing = Some((ticket, batch));
+            return Some(IntakeWork::Commit(ticket, Batch { events, now_secs, ..Batch::default() }));
+        }
+        let room = self.batch_events_max.saturating_sub(self.verified.len());
+        if self.verifying.is_none() && !self.waiting.is_empty() && room > 0 {
+            let ticket = tickets.issue();
+            let (events, origins) = self.waiting.drain(..room.min(self.waiting.len())).unzip();
+            self.verifying = Some((ticket, origins));
+            return Some(IntakeWork::Verify(ticket, events));
+        }
+        None
+    }
+
+    /// Takes the verdicts of a batch; gives back those whose way has ended.
+    pub fn verified(&mut self, ticket: Ticket, verdicts: Result<Vec<Verdict>, WorkFault>) -> Vec<(O, Settled)> {
+        let Some((_, origins)) = self.verifying.take_if(|(awaited, _)| *awaited == ticket) else {
+            return Vec::new();
+        };
+        let mut verdicts = verdicts.unwrap_or_default().into_iter();
+        let mut settled = Vec::new();
+        for origin in origins {
+            match verdicts.next() {
+                Some(Verdict::Valid(event)) => self.verified.push((event, origin)),
+                Some(Verdict::Invalid(invalid)) => settled.push((origin, Settled::Invalid(invalid))),
+                Some(Verdict::Known) => settled.push((origin, Settled::Known)),
+                None => settled.push((origin, Settled::Failed)),
+            }
+        }
+        settled
+    }
+
+    /// Takes the outcomes of a batch; gives back all of its events.
+    pub fn committed(&mut self, ticket: Ticket, outcomes: Result<Vec<Outcome>, WorkFault>) -> Vec<(O, Settled)> {
+        let Some((_, batch)) = self.committing.take_if(|(awaited, _)| *awaited == ticket) else {
+            return Vec::new();
+        };
+        let mut outcomes = outcomes.unwrap_or_default().into_iter();
+        let settle = |(event, origin)| match outcomes.next() {
+            Some(outcome) => (origin, Settled::Committed(event, outcome)),
+            None => (origin, Settled::Failed),
+        };
+        batch.into_iter().map(settle).collect()
+    }
+}

@@ -1,0 +1,158 @@
+//! EVENT: into the intake, out to the subscribers, and the OK in between.
+
+use super::intake::{IntakeWork, Settled};
+use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
+use super::server::Server;
+use crate::ingest::{Invalid, Verdict};
+use crate::protocol::hex;
+use crate::protocol::message::{event_of_frame, relay};
+use crate::protocol::{Event, EventId};
+use crate::runtime::{Frame, Now};
+use crate::store::Outcome;
+
+/// Who waits for the OK of an event.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    client: ClientId,
+    event: EventId,
+    /// The length of the event's JSON.
+    bytes: usize,
+}
+
+impl Server {
+    pub(super) fn event(&mut self, id: ClientId, frame: &Frame, json: &str, now: Now) {
+        self.counters.events += 1;
+        let event = match event_of_frame(frame.bytes(), json) {
+            Ok(event) => event,
+            Err(error) => return self.refuse(id, &claimed_id(json), &format!("invalid: {error}")),
+        };
+        if let Some(reason) = self.event_objection(id, &event, now) {
+            return self.refuse(id, &event.id.to_hex(), reason);
+        }
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        client.pending_bytes += json.len();
+        if client.is_read && client.pending_bytes > self.config.pending_bytes_max {
+            client.is_read = false;
+            self.counters.readings_paused += 1;
+            self.out.effects.push_back(ServeEffect::SetReading { client: id, reading: false });
+        }
+        let publisher = Publisher { client: id, event: event.id, bytes: json.len() };
+        self.intake.push(event, publisher);
+    }
+
+    /// What speaks against an event before its signature is looked at.
+    fn event_objection(&mut self, id: ClientId, event: &Event, now: Now) -> Option<&'static str> {
+        let client = self.clients.get_mut(&id)?;
+        let is_stranger = self.config.auth_required && client.keys.is_empty();
+        if is_stranger || (event.is_protected() && client.keys.is_empty()) {
+            client.challenge(&mut self.out);
+            return Some(match is_stranger {
+                true => "auth-required: authenticate first (NIP-42)",
+                false => "auth-required: a protected event (NIP-70) is taken from its authenticated author only",
+            });
+        }
+        if event.is_protected() && !client.keys.contains(&event.pubkey) {
+            return Some("restricted: a protected event (NIP-70) is taken from its author only");
+        }
+        if event.expires_at_secs().is_some_and(|at| at <= now.unix_secs) {
+            return Some("invalid: the event has expired (NIP-40)");
+        }
+        // AUTH events are for one relay's eyes, never for its subscribers (NIP-42).
+        (event.kind_number() == super::auth::KIND).then_some("invalid: send AUTH events by AUTH")
+    }
+
+    fn refuse(&mut self, id: ClientId, event: &str, reason: &str) {
+        self.counters.events_refused += 1;
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.send(&mut self.out, relay::ok(event, false, reason));
+        }
+    }
+
+    pub(super) fn advance_intake(&mut self, now: Now) {
+        while let Some(work) = self.intake.next_work(&mut self.tickets, now.unix_secs) {
+            self.out.effects.push_back(match work {
+                IntakeWork::Verify(ticket, events) => ServeEffect::Verify { ticket, events },
+                IntakeWork::Commit(ticket, batch) => ServeEffect::Commit { ticket, batch },
+            });
+        }
+    }
+
+    pub(super) fn verified(&mut self, ticket: Ticket, verdicts: Result<Vec<Verdict>, WorkFault>) {
+        if let Err(fault) = &verdicts {
+            self.fault("verifying events", fault);
+        }
+        for (publisher, settled) in self.intake.verified(ticket, verdicts) {
+            self.settle(publisher, settled);
+        }
+    }
+
+    pub(super) fn committed(&mut self, ticket: Ticket, outcomes: Result<Vec<Outcome>, WorkFault>) {
+        if let Err(fault) = &outcomes {
+            self.fault("storing events", fault);
+        }
+        for (publisher, settled) in self.intake.committed(ticket, outcomes) {
+            self.settle(publisher, settled);
+        }
+        for client in self.clients.values_mut() {
+            for subscription in client.subscriptions.values_mut().filter(|subscription| subscription.stored.is_none()) {
+                subscription.sent.clear();
+            }
+        }
+    }
+
+    fn settle(&mut self, publisher: Publisher, settled: Settled) {
+        let (accepted, reason) = verdict(&settled);
+        match &settled {
+            Settled::Committed(event, outcome @ (Outcome::Stored | Outcome::Ephemeral)) => {
+                self.counters.events_stored += u64::from(*outcome == Outcome::Stored);
+                self.fan_out(event, *outcome == Outcome::Stored);
+            }
+            _ => self.counters.events_refused += u64::from(!accepted),
+        }
+        let Some(client) = self.clients.get_mut(&publisher.client) else { return };
+        client.send(&mut self.out, relay::ok(&publisher.event.to_hex(), accepted, reason));
+        client.pending_bytes = client.pending_bytes.saturating_sub(publisher.bytes);
+        if !client.is_read && client.pending_bytes <= self.config.pending_bytes_max / 2 {
+            client.is_read = true;
+            self.out.effects.push_back(ServeEffect::SetReading { client: publisher.client, reading: true });
+        }
+    }
+
+    /// Hands an accepted event to the subscribers, and to the item sets if the store has it.
+    pub(super) fn fan_out(&mut self, event: &Event, is_stored: bool) {
+        if is_stored {
+            self.sets.stored(event);
+        }
+        for client in self.clients.values_mut() {
+            client.offer(&mut self.out, event);
+        }
+    }
+}
+
+/// What OK says of an event.
+fn verdict(settled: &Settled) -> (bool, &'static str) {
+    match settled {
+        Settled::Committed(_, Outcome::Stored | Outcome::Ephemeral) => (true, ""),
+        Settled::Committed(_, Outcome::Duplicate) => (true, "duplicate: already have this event"),
+        Settled::Committed(_, Outcome::Superseded) => (false, "replaced: have a newer version"),
+        Settled::Committed(_, Outcome::Deleted) => (false, "blocked: deleted by its author (NIP-09)"),
+        Settled::Committed(_, Outcome::Vanished) => (false, "blocked: its author has asked to vanish (NIP-62)"),
+        Settled::Committed(_, Outcome::Expired) => (false, "invalid: the event has expired (NIP-40)"),
+        Settled::Invalid(Invalid::Id) => (false, "invalid: the id is not the hash of the event"),
+        Settled::Invalid(Invalid::Signature) => (false, "invalid: the signature is not the author's"),
+        Settled::Known => (true, "duplicate: this event is known"),
+        Settled::Failed => (false, "error: the event cannot be stored at the moment"),
+    }
+}
+
+/// The id that something which is no event gives itself; empty if it gives none that an OK could carry.
+pub(super) fn claimed_id(json: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct Claim {
+        id: String,
+    }
+    match serde_json::from_str::<Claim>(json) {
+        Ok(Claim { id }) if id.len() == 64 && hex::decode(&id).is_some() => id,
+        _ => String::new(),
+    }
+}
