@@ -53,6 +53,7 @@ pub(super) struct Drafts {
     kinds: SampleKinds,
     burst_second: Option<u64>,
     deleted_at_secs: Option<u64>,
+    to_secs: u64,
     expires_at_secs: u64,
     times: std::vec::IntoIter<u64>,
     earlier: VecDeque<Earlier>,
@@ -67,6 +68,7 @@ impl Drafts {
             kinds: config.kinds,
             burst_second: config.burst.map(|burst| burst.second),
             deleted_at_secs: None,
+            to_secs: config.to_secs,
             // Twenty years: nothing of the sample expires while it is used.
             expires_at_secs: config.to_secs.saturating_add(20 * 365 * 86_400),
             times,
@@ -139,7 +141,8 @@ impl Drafts {
         match kind {
             0 => self.profile(parts),
             3 => self.follows(parts),
-            5 => self.deletion(parts),
+            // Deletions of the future are read as "whatever is dated now" by some relays.
+            5 if at_secs <= self.to_secs => self.deletion(parts),
             6 | 7 => self.reaction(parts),
             1111 => self.comment(parts),
             1617 | 1618 | 1621 => self.proposal(parts),
@@ -254,15 +257,18 @@ impl Drafts {
         parts
     }
 
-    /// A deletion by the author of what is deleted (NIP-09). The burst is left alone, and so are addresses with a
-    /// colon in the identifier, which some relays split wrongly: they would keep what others delete.
+    /// A deletion by the author of what is deleted (NIP-09). It leaves alone the burst, identifiers with a colon, which
+    /// some relays split wrongly, and empty ones, which some take for all: there each relay would keep something else.
     fn deletion(&mut self, mut parts: Parts) -> Parts {
         let burst_second = self.burst_second;
         let target = self.find_earlier(|earlier| {
             let kind = Kind::from_u16(earlier.kind);
-            let deletable = (kind.is_regular() && earlier.kind != 5) || kind.is_addressable();
-            let clear = earlier.identifier.as_ref().is_none_or(|identifier| !identifier.contains(':'));
-            deletable && clear && burst_second != Some(earlier.created_at)
+            let clear = |identifier: &String| !identifier.is_empty() && !identifier.contains(':');
+            let deletable = match &earlier.identifier {
+                Some(identifier) => kind.is_addressable() && clear(identifier),
+                None => kind.is_regular() && kind != Kind::EventDeletion,
+            };
+            deletable && burst_second != Some(earlier.created_at)
         });
         let Some(target) = target else { return self.note(Parts { kind: 1, ..parts }) };
         parts.author = target.author;
