@@ -20,24 +20,24 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How to start a relay. Where one has no such option, the field says so.
 #[derive(Debug, Clone, Default)]
-pub struct PeerConfig {
+pub(crate) struct PeerConfig {
     /// The port; 0 for any free one.
-    pub port: u16,
+    pub(crate) port: u16,
     /// The most events in a page. The npm relay has 100 by default and 1,000 at most; rust-nostr's 500 and no most.
-    pub page_cap: Option<usize>,
+    pub(crate) page_cap: Option<usize>,
     /// Ask clients to authenticate (NIP-42), to read and to write. Only rust-nostr's relay.
-    pub auth: bool,
+    pub(crate) auth: bool,
     /// The most subscriptions of one connection, 500 by default. Only rust-nostr's relay.
-    pub subscriptions_max: Option<usize>,
+    pub(crate) subscriptions_max: Option<usize>,
     /// The most events taken from one connection in a minute. Only rust-nostr's relay.
-    pub events_per_minute_max: Option<u32>,
+    pub(crate) events_per_minute_max: Option<u32>,
     /// A file of events, one a line as JSON, to begin with; signatures are not checked.
-    pub load: Option<PathBuf>,
+    pub(crate) load: Option<PathBuf>,
 }
 
 /// How the Rust peers are compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build {
+pub(crate) enum Build {
     /// Quickly, for tests.
     Test,
     /// To be fast, for benchmarks.
@@ -46,11 +46,11 @@ pub enum Build {
 
 /// A relay that runs as a process of its own.
 #[derive(Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     /// Where it listens: `ws://127.0.0.1:PORT`.
-    pub url: String,
+    pub(crate) url: String,
     /// Its process id.
-    pub pid: u32,
+    pub(crate) pid: u32,
     child: Child,
     commands: ChildStdin,
     answers: Receiver<String>,
@@ -58,16 +58,16 @@ pub struct Peer {
 }
 
 /// rust-nostr's relay: NIP-77, NIP-42, any page cap. Of two versions with one date it keeps the one that came last.
-pub struct RustNostrRelay;
+pub(crate) struct RustNostrRelay;
 
 impl RustNostrRelay {
     /// Starts it and waits until it listens.
-    pub fn start(config: &PeerConfig) -> Peer {
+    pub(crate) fn start(config: &PeerConfig) -> Peer {
         Self::start_built(config, Build::Test)
     }
 
     /// The same with a choice of how it is compiled.
-    pub fn start_built(config: &PeerConfig, build: Build) -> Peer {
+    pub(crate) fn start_built(config: &PeerConfig, build: Build) -> Peer {
         let mut command = Command::new(rust_peers(build).join("rust-nostr-relay"));
         add_common(&mut command, config);
         if config.auth {
@@ -85,11 +85,11 @@ impl RustNostrRelay {
 
 /// The relay made of the npm packages `@nostr-relay/*`: no NIP-77, pages of 100. It carries out deletions but does not
 /// keep them, and takes 4 ms to check a signature.
-pub struct NpmRelay;
+pub(crate) struct NpmRelay;
 
 impl NpmRelay {
     /// Starts it and waits until it listens.
-    pub fn start(config: &PeerConfig) -> Peer {
+    pub(crate) fn start(config: &PeerConfig) -> Peer {
         let only_rust = (config.auth, config.subscriptions_max, config.events_per_minute_max);
         assert_eq!(only_rust, (false, None, None), "the npm relay has no such option");
         let mut command = Command::new("node");
@@ -121,14 +121,14 @@ impl Peer {
     }
 
     /// All events that the relay holds, as JSON, in no particular order.
-    pub fn dump(&mut self) -> Vec<String> {
+    pub(crate) fn dump(&mut self) -> Vec<String> {
         let path = self.folder.path().join("dump.jsonl");
         self.tell("dump", &path);
         read_lines(&path)
     }
 
     /// Adds the events of a file, one a line as JSON. Signatures are not checked and nobody is notified.
-    pub fn load(&mut self, path: &Path) {
+    pub(crate) fn load(&mut self, path: &Path) {
         self.tell("load", path);
     }
 
@@ -153,31 +153,34 @@ impl Drop for Peer {
 
 /// What rust-nostr's client reports of a reconciliation.
 #[derive(Debug, Clone)]
-pub struct PoolReport {
+pub(crate) struct PoolReport {
     /// Events that it received.
-    pub received: u64,
+    pub(crate) received: u64,
     /// Events that it sent.
-    pub sent: u64,
+    pub(crate) sent: u64,
     /// Events that the relay did not take.
-    pub send_failures: u64,
+    pub(crate) send_failures: u64,
     /// Events in its database afterwards.
-    pub held: u64,
+    pub(crate) held: u64,
     /// The time of the reconciliation, connecting included.
-    pub wall: Duration,
+    pub(crate) wall: Duration,
     /// The processor time that it took.
-    pub cpu: Duration,
+    pub(crate) cpu: Duration,
     /// The most memory that the process used, in bytes.
-    pub memory_peak_bytes: u64,
+    pub(crate) memory_peak_bytes: u64,
     /// The whole report.
-    pub json: serde_json::Value,
+    pub(crate) json: serde_json::Value,
 }
 
 /// rust-nostr's client pool, which reconciles by NIP-77 only.
-pub struct RustNostrPool;
+pub(crate) struct RustNostrPool;
 
 impl RustNostrPool {
     /// Runs it: `arguments` as `["down", url, "--out", file]`, see its usage text. `Err` has its standard error.
-    pub fn run<A: AsRef<OsStr>>(build: Build, arguments: impl IntoIterator<Item = A>) -> Result<PoolReport, String> {
+    pub(crate) fn run<A: AsRef<OsStr>>(
+        build: Build,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Result<PoolReport, String> {
         let arguments: Vec<OsString> = arguments.into_iter().map(|argument| argument.as_ref().to_owned()).collect();
         let output = Command::new(rust_peers(build).join("rust-nostr-pool")).args(arguments).output();
         let output = output.expect("the peer was built");
@@ -201,7 +204,7 @@ impl RustNostrPool {
 }
 
 /// The lines of a file.
-pub fn read_lines(path: &Path) -> Vec<String> {
+pub(crate) fn read_lines(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(str::to_owned).collect()
 }

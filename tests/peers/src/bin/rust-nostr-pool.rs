@@ -13,6 +13,8 @@ use relaysync_test_peers::{Fault, dump, load, memory_database};
 const USAGE: &str = "rust-nostr-pool down|up|both RELAY [--in FILE] [--out FILE] [--lmdb FOLDER]";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Its reconciliation ends early, and reports no fault, when it falls behind by more messages than this.
+const NOTIFICATIONS_MAX: usize = 65_536;
 
 struct Options {
     direction: SyncDirection,
@@ -91,7 +93,9 @@ async fn sync(options: &Options, database: Arc<dyn NostrDatabase>) -> Result<Out
     let mut builder = RelayPool::builder();
     builder.__database = database;
     let pool = builder.build();
-    pool.add_relay(&options.relay, RelayOptions::new().limits(RelayLimits::disable())).await?;
+    let limits = RelayLimits::disable();
+    let relay = RelayOptions::new().limits(limits).reconnect(false).notification_channel_size(NOTIFICATIONS_MAX);
+    pool.add_relay(&options.relay, relay).await?;
     pool.try_connect_relay(&options.relay, CONNECT_TIMEOUT).await?;
     let sync = SyncOptions::new().direction(options.direction).initial_timeout(FIRST_ANSWER_TIMEOUT);
     let output = pool.sync(Filter::new(), &sync).await?;
