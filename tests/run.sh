@@ -99,12 +99,19 @@ as_options() { # OPTION, names on standard input
   sed "s/^/$1 /" | tr '\n' ' '
 }
 
+# Rust's minimal profile lacks rustfmt and clippy.
+need_component() { # CARGO_COMMAND COMPONENT
+  cargo "$1" --version > /dev/null 2>&1 || rustup component add "$2"
+}
+
 part_fmt() {
+  need_component fmt rustfmt || { skip "cargo fmt" "rustfmt cannot be had"; return; }
   check "cargo fmt" cargo fmt --check
   check "cargo fmt of the test peers" cargo fmt --check --manifest-path tests/peers/Cargo.toml -- --config-path rustfmt.toml
 }
 
 part_clippy() {
+  need_component clippy clippy || { skip "clippy" "it cannot be had"; return; }
   check "clippy" cargo clippy --locked --all-targets --all-features -- -D warnings
 }
 
