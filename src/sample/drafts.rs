@@ -141,7 +141,7 @@ impl Drafts {
         match kind {
             0 => self.profile(parts),
             3 => self.follows(parts),
-            // Deletions of the future are read as "whatever is dated now" by some relays.
+            // None in the future: some relays compare a deletion's date with the clock instead of the event's date.
             5 if at_secs <= self.to_secs => self.deletion(parts),
             6 | 7 => self.reaction(parts),
             1111 => self.comment(parts),
@@ -151,7 +151,7 @@ impl Drafts {
             30023 | 30617 | 30618 if self.deleted_at_secs == Some(at_secs) => self.note(Parts { kind: 1, ..parts }),
             30023 => self.article(parts),
             30617 | 30618 => self.repository(parts),
-            _ => self.note(parts),
+            _ => self.note(Parts { kind: 1, ..parts }),
         }
     }
 
@@ -285,8 +285,11 @@ impl Drafts {
     /// them stays (nostr-protocol/nips#540).
     fn perhaps_tie(&mut self, mut parts: Parts) -> Parts {
         if self.dice.once_in(6) {
-            let kind = parts.kind;
-            if let Some(version) = self.find_earlier(|earlier| earlier.kind == kind) {
+            let (kind, to_secs) = (parts.kind, self.to_secs);
+            // An event of the future stays there.
+            let in_future = parts.created_at > to_secs;
+            let is_like = |earlier: &Earlier| earlier.kind == kind && (earlier.created_at > to_secs) == in_future;
+            if let Some(version) = self.find_earlier(is_like) {
                 parts.author = version.author;
                 parts.created_at = version.created_at;
                 parts.tags.extend(version.identifier.map(|identifier| tag(["d", &identifier])));
