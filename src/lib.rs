@@ -10,4 +10,6 @@ pub mod protocol;
 pub mod relay;
 pub mod runtime;
 pub mod serve;
+#[cfg(any(feature = "native", feature = "testing"))]
+pub mod sample;
 pub mod store;

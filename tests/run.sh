@@ -1,0 +1,208 @@
+#!/usr/bin/env bash
+# Runs everything that can be run against this tree, and counts.
+#
+#     bash tests/run.sh [PART…]    parts: fmt clippy native wasm docs deny peers bench-smoke (all, without arguments)
+#
+# Needs Rust (rustup) and Node; installs what else is missing: the wasm32 target by rustup, clang and a C++ compiler by
+# apt-get where it may, cargo-deny into the cache folder. The last line is `N passed, N failed`; the exit status is 1 if
+# anything failed. What cannot run because a tool cannot be had is skipped and said so, but with CI=true it fails.
+#
+#     RELAYSYNC_CACHE    folder for tools and test peers; .cache by default
+#     CARGO_TARGET_DIR   folder for build results, shared by all parts; target by default
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 1
+export RELAYSYNC_CACHE=${RELAYSYNC_CACHE:-$root/.cache}
+export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
+mkdir -p "$RELAYSYNC_CACHE"
+
+cargo_deny_version=0.20.2
+all_parts=(fmt clippy native wasm docs deny peers bench-smoke)
+passed=0
+failed=0
+faults=()
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+heading() {
+  printf '\n== %s (%s s)\n' "$1" "$SECONDS"
+}
+
+fail() { # NAME
+  failed=$((failed + 1))
+  faults+=("$1")
+  echo "FAILED: $1"
+}
+
+# Runs a command that either passes or fails as a whole.
+check() { # NAME COMMAND…
+  local name=$1
+  shift
+  echo "-- $name"
+  if "$@"; then passed=$((passed + 1)); else fail "$name"; fi
+}
+
+# Runs `cargo test` and adds up the tests that it tells of. Without one failed test, a failure is that of the build.
+count() { # NAME CARGO_TEST_ARGUMENTS…
+  local name=$1 status=0 ok bad
+  shift
+  echo "-- $name"
+  cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
+  read -r ok bad < <(awk '/^test result:/ { ok += $4; bad += $6 } END { print ok + 0, bad + 0 }' "$log")
+  passed=$((passed + ok))
+  failed=$((failed + bad))
+  if [ "$bad" -gt 0 ]; then
+    faults+=("$name: $bad tests")
+  elif [ "$status" -ne 0 ]; then
+    fail "$name"
+  fi
+}
+
+# For what a part cannot do without.
+skip() { # NAME REASON
+  if [ "${CI:-}" = true ]; then
+    fail "$1: $2"
+  else
+    echo "SKIPPED: $1: $2"
+  fi
+}
+
+# Installs a Debian package unless the command that it brings is there.
+need() { # COMMAND PACKAGE…
+  local command=$1
+  shift
+  command -v "$command" > /dev/null && return 0
+  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get > /dev/null; then
+    echo "$command is missing, and apt-get cannot be used; install: $*" >&2
+    return 1
+  fi
+  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"; } > /dev/null \
+    && command -v "$command" > /dev/null
+}
+
+# Names of the integration tests: those that need other people's relays, or all others.
+test_targets() { # peers | others
+  local file name
+  for file in tests/*.rs tests/*/main.rs; do
+    [ -f "$file" ] || continue
+    name=$(basename "${file%/main.rs}" .rs)
+    case "$1 $name" in
+      "peers peers"*) echo "$name" ;;
+      "others peers"* | "peers "*) ;;
+      *) echo "$name" ;;
+    esac
+  done
+}
+
+as_options() { # OPTION, names on standard input
+  sed "s/^/$1 /" | tr '\n' ' '
+}
+
+# Rust's minimal profile lacks rustfmt and clippy.
+need_component() { # CARGO_COMMAND COMPONENT
+  cargo "$1" --version > /dev/null 2>&1 || rustup component add "$2"
+}
+
+part_fmt() {
+  need_component fmt rustfmt || { skip "cargo fmt" "rustfmt cannot be had"; return; }
+  check "cargo fmt" cargo fmt --check
+  check "cargo fmt of the test peers" cargo fmt --check --manifest-path tests/peers/Cargo.toml -- --config-path rustfmt.toml
+}
+
+part_clippy() {
+  need_component clippy clippy || { skip "clippy" "it cannot be had"; return; }
+  check "clippy" cargo clippy --locked --all-targets --all-features -- -D warnings
+}
+
+part_native() {
+  # shellcheck disable=SC2046 # one word an option is what is wanted
+  count "native tests" --lib --bins $(test_targets others | as_options --test)
+}
+
+# What the core may not touch where it has to run in a browser too: it gets time, sockets and files from a runtime.
+core_is_pure() {
+  ! grep -rnE 'std::(fs|net|thread|process|env)\b|tokio::' src --include='*.rs' \
+    --exclude-dir=native --exclude-dir=browser --exclude=main.rs --exclude=many.rs --exclude=tests.rs
+}
+
+part_wasm() {
+  check "the core imports no system" core_is_pure
+  if ! rustup target add wasm32-unknown-unknown || ! need clang clang || ! need llvm-ar llvm; then
+    skip "wasm" "no wasm32 target, clang or llvm-ar"
+    return
+  fi
+  # libsecp256k1 is C.
+  export CC_wasm32_unknown_unknown=clang AR_wasm32_unknown_unknown=llvm-ar
+  check "wasm32 build of the core" cargo build --locked --no-default-features --lib --target wasm32-unknown-unknown
+  check "wasm32 build with testing" \
+    cargo build --locked --no-default-features --features testing --lib --target wasm32-unknown-unknown
+}
+
+part_docs() {
+  check "documentation" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --all-features
+  count "documentation tests" --doc
+}
+
+part_deny() {
+  local folder=$RELAYSYNC_CACHE/cargo-deny-$cargo_deny_version
+  if [ ! -x "$folder/bin/cargo-deny" ]; then
+    # Unoptimised: it is compiled once and runs for a second.
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 \
+      CARGO_PROFILE_RELEASE_CODEGEN_UNITS=256 CARGO_TARGET_DIR=$folder/target \
+      cargo install --quiet --locked --no-default-features --root "$folder" "cargo-deny@$cargo_deny_version"
+    rm -rf "$folder/target"
+  fi
+  if [ ! -x "$folder/bin/cargo-deny" ]; then
+    skip "cargo-deny" "it cannot be installed"
+    return
+  fi
+  # Advisories change without the tree: they are for a schedule, not for every run.
+  check "cargo-deny" "$folder/bin/cargo-deny" --all-features --locked check --hide-inclusion-graph bans licenses sources
+}
+
+part_peers() {
+  local kind ready=true
+  # npm compiles SQLite where its ready-made binary cannot be downloaded.
+  if ! command -v node > /dev/null || ! command -v npm > /dev/null \
+    || ! need python3 python3 || ! need make make || ! need g++ g++; then
+    skip "peers" "no node, npm, python3, make or g++"
+    return
+  fi
+  for kind in rust npm; do
+    echo "-- building the $kind peers, unless the cache has them"
+    tests/peers/build.sh "$kind" || { ready=false; fail "building the $kind peers"; }
+  done
+  # shellcheck disable=SC2046
+  if [ "$ready" = true ]; then
+    count "tests with peers" $(test_targets peers | as_options --test)
+  fi
+}
+
+# Without `--bench` on its command line a benchmark does a small run of everything it measures.
+part_bench-smoke() {
+  local file name
+  for file in benches/*.rs benches/*/main.rs; do
+    [ -f "$file" ] || continue
+    name=$(basename "${file%/main.rs}" .rs)
+    check "benchmark $name" cargo test --locked --bench "$name"
+  done
+}
+
+parts=("$@")
+[ "${#parts[@]}" -gt 0 ] || parts=("${all_parts[@]}")
+for part in "${parts[@]}"; do
+  case " ${all_parts[*]} " in
+    *" $part "*) ;;
+    *) echo "unknown part: $part; there are: ${all_parts[*]}" >&2; exit 2 ;;
+  esac
+done
+for part in "${parts[@]}"; do
+  heading "$part"
+  "part_$part"
+done
+
+heading "done"
+[ "${#faults[@]}" -eq 0 ] || printf 'failed: %s\n' "${faults[@]}"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
