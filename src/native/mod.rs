@@ -1,0 +1,14 @@
+//! The native runtime: tokio's clock and tasks, TCP and TLS sockets, and the `relaysync` program.
+
+mod clock;
+mod config;
+mod dial;
+mod http;
+mod runtime;
+mod tls;
+mod websocket;
+
+pub use clock::NativeClock;
+pub use config::{ConfigError, SocketConfig};
+pub use runtime::NativeRuntime;
+pub use websocket::{NativeConnector, NativeReceiver, NativeSender};
