@@ -4,6 +4,7 @@ mod clock;
 mod config;
 mod dial;
 mod http;
+pub mod program;
 mod runtime;
 mod tls;
 mod websocket;
