@@ -12,17 +12,22 @@ pub mod progress;
 mod query;
 pub mod report;
 mod selection;
+pub mod serve;
 mod signals;
 pub mod store;
 pub mod sync;
+mod sync_run;
 
 use std::future::Future;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
+
+use crate::store::MemoryStore;
 
 pub use exit::{Exit, Failure};
 pub use signals::interrupted;
@@ -43,6 +48,8 @@ struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Sync(sync::SyncArguments),
+    Serve(serve::Args),
     Import(import::ImportArguments),
     Export(export::ExportArguments),
     Query(query::QueryArguments),
@@ -61,11 +68,21 @@ pub fn main() -> ExitCode {
 
 async fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Sync(arguments) => sync_run::run(arguments).await,
+        Command::Serve(arguments) => serve(arguments).await,
         Command::Import(arguments) => or_interrupted(import::run(arguments)).await,
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
     }
+}
+
+async fn serve(arguments: serve::Args) -> Result<Exit, Failure> {
+    let result = match &arguments.store {
+        Some(path) => serve::run(&arguments, Arc::new(store::open(path).await?)).await,
+        None => serve::run(&arguments, Arc::new(MemoryStore::default())).await,
+    };
+    result.map(|()| Exit::Complete).map_err(Failure::new)
 }
 
 /// Ends `command` at Ctrl-C or SIGTERM. What it has committed is kept; what it was about to commit is not.

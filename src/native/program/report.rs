@@ -30,6 +30,8 @@ pub struct RelayReport {
     pub relay: RelayUrl,
     /// How its history was fetched; `None` if it was not reached.
     pub method: Option<Method>,
+    /// Why not by reconciliation, where that was tried.
+    pub fallback: Option<String>,
     /// Sent by the relay.
     pub received: u64,
     /// New, and stored.
@@ -42,6 +44,16 @@ pub struct RelayReport {
     pub rejected: u64,
     /// Taken by the relay from us.
     pub published: u64,
+    /// Offered by us, and not taken by the relay.
+    pub refused: u64,
+    /// Pages asked for.
+    pub pages: u64,
+    /// Rounds of reconciliation.
+    pub rounds: u64,
+    /// In a dry run: what would be fetched and stored.
+    pub would_store: u64,
+    /// In a dry run: what would be offered.
+    pub would_publish: u64,
     /// Bytes received.
     pub bytes_in: u64,
     /// Bytes sent.
@@ -112,7 +124,11 @@ impl RelayReport {
             (None, false) if self.gaps.is_empty() => "incomplete".to_owned(),
             (None, false) => counted(self.gaps.len() as u64, "gap"),
         };
-        let method = self.method.map(|method| format!(" (by {method})")).unwrap_or_default();
+        let method = match (self.method, &self.fallback) {
+            (Some(method), Some(why)) => format!(" (by {method}; no reconciliation: {why})"),
+            (Some(method), None) => format!(" (by {method})"),
+            (None, _) => String::new(),
+        };
         line(text, &format!("{}  {verdict}{method}", self.relay));
         if self.error.is_none() || self.received > 0 || self.published > 0 {
             line(text, &format!("  {}", self.counts()));
@@ -135,6 +151,9 @@ impl RelayReport {
             (self.invalid, "invalid"),
             (self.rejected, "not to be stored"),
             (self.published, "published"),
+            (self.refused, "refused by the relay"),
+            (self.would_store, "would be fetched"),
+            (self.would_publish, "would be published"),
         ] {
             if number > 0 {
                 // Writing to a String cannot fail.
@@ -174,12 +193,18 @@ mod tests {
         RelayReport {
             relay: RelayUrl::parse(url).unwrap(),
             method: Some(Method::Negentropy),
+            fallback: None,
             received: 20_000,
             stored: 19_996,
             duplicate: 4,
             invalid: 0,
             rejected: 0,
             published: 0,
+            refused: 0,
+            pages: 0,
+            rounds: 3,
+            would_store: 0,
+            would_publish: 0,
             bytes_in: 12_345_678,
             bytes_out: 987,
             complete: true,

@@ -1,20 +1,21 @@
 //! Opening the store that the operator names.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::Failure;
-use crate::store::{MemoryStore, StoreConfig};
+use crate::native::store::{NativeStore, NativeStoreConfig};
 
 /// The store that the program uses.
-pub type ProgramStore = MemoryStore;
+pub type ProgramStore = NativeStore;
 
 /// Opens the store at `path`, and makes it if there is none.
 ///
 /// # Errors
 /// It cannot be opened or made.
 pub async fn open(path: &Path) -> Result<ProgramStore, Failure> {
-    let _ = path;
-    Ok(MemoryStore::new(StoreConfig::default()))
+    let path: PathBuf = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || NativeStore::open(path, NativeStoreConfig::default())).await;
+    opened.map_err(Failure::new)?.map_err(Failure::new)
 }
 
 /// Opens the store at `path`, for commands that only read: a store that is not there is a mistake of the caller.

@@ -1,0 +1,208 @@
+//! `relaysync sync`: running it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_channel::mpsc;
+use futures_util::SinkExt;
+
+use super::progress::{Phase, ProgressView, RelayProgress};
+use super::report::{GapReport, RelayReport, Report};
+use super::sync::{Direction, MethodChoice, SyncArguments};
+use super::{Exit, Failure, interrupted, key, store};
+use crate::drive::drive;
+use crate::engine::{self, Command, Config, GapReason, Notice, RelayOptions};
+use crate::native::{NativeRuntime, SocketConfig};
+use crate::plan::Interest;
+use crate::protocol::{Filter, FilterKey, Window};
+use crate::runtime::{Clock, Now, Runtime};
+use crate::store::Method;
+
+/// How long a stop may take: what has arrived is committed, connections are closed.
+const STOP_TIMEOUT: Duration = Duration::from_millis(1500);
+
+/// Syncs, shows how far it is, and prints the closing report.
+pub(super) async fn run(arguments: SyncArguments) -> Result<Exit, Failure> {
+    let keys = arguments.key.as_deref().map(key::read).transpose()?;
+    let store = store::open(&arguments.store.path).await?;
+    let runtime = Arc::new(NativeRuntime::new(store, SocketConfig::default(), keys).map_err(Failure::new)?);
+    let job = Job::new(&arguments);
+    let mut view = (!arguments.json).then(ProgressView::new);
+    let report = job.run(runtime, |progress, now| {
+        if let Some(view) = &mut view {
+            progress.iter().for_each(|relay| view.update(&progress_of(relay), now.instant));
+        }
+    });
+    let report = report.await?;
+    if let Some(view) = view {
+        view.finish();
+    }
+    let text = if arguments.json { report.to_json() + "\n" } else { report.to_text() };
+    print(&text)?;
+    Ok(report.exit())
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    use std::io::Write;
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Who asked does not read any further: the exit status still tells.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| Failure::new(format!("cannot write the report: {error}"))),
+    }
+}
+
+/// What is to be synced, and how.
+pub(super) struct Job {
+    config: Config,
+    options: RelayOptions,
+    relays: Vec<crate::protocol::RelayUrl>,
+    filters: Vec<Filter>,
+    timeout: Option<Duration>,
+}
+
+impl Job {
+    fn new(arguments: &SyncArguments) -> Self {
+        let options = RelayOptions {
+            direction: match arguments.direction {
+                Direction::Down => engine::Direction::Down,
+                Direction::Up => engine::Direction::Up,
+                Direction::Both => engine::Direction::Both,
+            },
+            method: match arguments.method {
+                MethodChoice::Auto => None,
+                MethodChoice::Negentropy => Some(Method::Negentropy),
+                MethodChoice::Req => Some(Method::Req),
+            },
+            live: arguments.live,
+        };
+        let mut config = Config { dry_run: arguments.dry_run, ..Config::one_shot() };
+        if arguments.live {
+            // Somebody who stays wants a relay that went away to be tried again.
+            config.attempts_max = u32::MAX;
+        }
+        Self {
+            config,
+            options,
+            relays: arguments.relays.clone(),
+            filters: arguments.filters.clone().into_filters(),
+            timeout: arguments.timeout.map(Duration::from_secs),
+        }
+    }
+
+    /// A job with these filters and relays, and defaults for the rest.
+    pub(super) fn of(relays: Vec<crate::protocol::RelayUrl>, filters: Vec<Filter>) -> Self {
+        Self { config: Config::one_shot(), options: RelayOptions::default(), relays, filters, timeout: None }
+    }
+
+    /// Runs to the end, to the time limit, or until the operator ends it.
+    pub(super) async fn run<R: Runtime>(self, runtime: Arc<R>, mut show: impl FnMut(&[engine::RelayReport], Now)) -> Result<Report, Failure> {
+        let begun = runtime.clock().now();
+        let (mut commands, inbox) = mpsc::channel(1);
+        let notified = runtime.clone();
+        let seed = u64::from(std::process::id()) ^ (begun.unix_secs << 20);
+        let engine = drive(runtime.clone(), self.config.clone(), seed, inbox, move |notice| match notice {
+            Notice::Progress(reports) => show(reports, notified.clock().now()),
+            Notice::StoreFailed(error) => tracing::error!("{error}"),
+            Notice::Finished(_) | Notice::Stopped(_) => {}
+        });
+        let mut engine = std::pin::pin!(engine);
+        let control = async {
+            for relay in &self.relays {
+                let interests = self.filters.iter().cloned().map(|filter| Interest::Opaque(Arc::new(filter))).collect();
+                let command = Command::SetInterests { relay: relay.clone(), interests, options: self.options };
+                commands.send(command).await.map_err(Failure::new)?;
+            }
+            self.wait_for_end().await?;
+            commands.send(Command::Stop).await.map_err(Failure::new)?;
+            tokio::time::sleep(STOP_TIMEOUT).await;
+            Err::<std::convert::Infallible, _>(Failure::new("the store does not finish what it was given; what it has committed is kept"))
+        };
+        let reports = tokio::select! {
+            result = &mut engine => result.map_err(Failure::new)?,
+            failed = control => match failed { Err(failure) => return Err(failure), Ok(never) => match never {} },
+        };
+        let elapsed = runtime.clock().now().instant - begun.instant;
+        Ok(Report::new(self.relay_reports(&reports), elapsed.as_secs_f64()))
+    }
+
+    async fn wait_for_end(&self) -> Result<(), Failure> {
+        let timeout = async {
+            match self.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            signal = interrupted() => tracing::warn!("{}: stopping", signal?),
+            () = timeout => tracing::warn!("the time is up: stopping"),
+        }
+        Ok(())
+    }
+
+    fn relay_reports(&self, reports: &[engine::RelayReport]) -> Vec<RelayReport> {
+        let names: BTreeMap<FilterKey, String> =
+            self.filters.iter().map(|filter| (FilterKey::of(filter), serde_json::to_string(filter).unwrap_or_default())).collect();
+        reports.iter().map(|report| relay_report(report, &names)).collect()
+    }
+}
+
+fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String>) -> RelayReport {
+    let counters = &report.counters;
+    let gap = |gap: &engine::Gap| GapReport {
+        filter: names.get(&gap.filter).cloned().unwrap_or_else(|| gap.filter.0.clone()),
+        since: (gap.window.since > 0).then_some(gap.window.since),
+        until: (gap.window.until < Window::OPEN).then_some(gap.window.until),
+        reason: gap.reason.to_string(),
+    };
+    let failed = |gap: &&engine::Gap| match gap.reason {
+        GapReason::Unreachable(_) => counters.connections == 0,
+        GapReason::Store(_) => true,
+        _ => false,
+    };
+    RelayReport {
+        relay: report.relay.clone(),
+        method: report.methods.first().copied(),
+        fallback: report.fallbacks.get("negentropy").cloned(),
+        received: counters.received,
+        stored: counters.stored,
+        duplicate: counters.duplicate,
+        invalid: counters.invalid,
+        rejected: counters.unwanted,
+        published: counters.published,
+        refused: counters.refused,
+        pages: counters.pages,
+        rounds: counters.rounds,
+        would_store: counters.would_store,
+        would_publish: counters.would_publish,
+        bytes_in: counters.bytes_in,
+        bytes_out: counters.bytes_out,
+        complete: report.complete,
+        gaps: report.gaps.iter().map(gap).collect(),
+        error: report.gaps.iter().find(failed).map(|gap| gap.reason.to_string()),
+    }
+}
+
+fn progress_of(report: &engine::RelayReport) -> RelayProgress {
+    let counters = &report.counters;
+    let phase = match report.phase {
+        engine::Phase::Waiting => Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned())),
+        engine::Phase::Connecting => Phase::Connecting,
+        engine::Phase::Syncing if counters.received == 0 && counters.rounds > 0 => Phase::Reconciling,
+        engine::Phase::Syncing => Phase::Fetching,
+        engine::Phase::Cooldown => Phase::Waiting("the relay limits how much it is asked".to_owned()),
+        engine::Phase::Live => Phase::Live,
+        engine::Phase::Done if report.complete => Phase::Ended("complete".to_owned()),
+        engine::Phase::Done => Phase::Ended("ended with gaps".to_owned()),
+    };
+    RelayProgress {
+        relay: report.relay.clone(),
+        phase,
+        events: counters.received,
+        published: counters.published,
+        rounds: counters.rounds,
+        pages: counters.pages,
+        bytes_in: counters.bytes_in,
+        bytes_out: counters.bytes_out,
+    }
+}
