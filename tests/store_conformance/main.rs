@@ -3,6 +3,7 @@
 mod behaviours;
 mod events;
 
+use relaysync::native::store::{NativeStore, NativeStoreConfig};
 use relaysync::store::{MemoryStore, Store, StoreConfig};
 
 /// A store under test, and how to close and open it again.
@@ -29,6 +30,38 @@ impl Harness for Memory {
 
     fn reopen(self) -> Self {
         self
+    }
+}
+
+struct Native {
+    store: NativeStore,
+    config: StoreConfig,
+    folder: tempfile::TempDir,
+}
+
+impl Native {
+    fn open(config: StoreConfig, folder: tempfile::TempDir) -> Self {
+        let native = NativeStoreConfig { store: config.clone(), ..NativeStoreConfig::default() };
+        let store = NativeStore::open(folder.path(), native).expect("the store opens");
+        Self { store, config, folder }
+    }
+}
+
+impl Harness for Native {
+    type Store = NativeStore;
+
+    fn create(config: StoreConfig) -> Self {
+        Self::open(config, tempfile::tempdir().expect("a folder"))
+    }
+
+    fn store(&self) -> &NativeStore {
+        &self.store
+    }
+
+    fn reopen(self) -> Self {
+        let Self { store, config, folder } = self;
+        drop(store);
+        Self::open(config, folder)
     }
 }
 
@@ -89,7 +122,7 @@ macro_rules! conformance_of {
     };
 }
 
-conformance_of! { memory: Memory }
+conformance_of! { memory: Memory, native: Native }
 
 fn block_on<F: Future>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts").block_on(future)
