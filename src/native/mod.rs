@@ -1,3 +1,15 @@
-//! The native runtime.
+//! The native runtime: tokio's clock and tasks, TCP and TLS sockets, the store on disk, and the `relaysync` program.
 
+mod clock;
+mod config;
+mod dial;
+mod http;
+mod runtime;
 pub mod store;
+mod tls;
+mod websocket;
+
+pub use clock::NativeClock;
+pub use config::{ConfigError, SocketConfig};
+pub use runtime::NativeRuntime;
+pub use websocket::{NativeConnector, NativeReceiver, NativeSender};
