@@ -4,6 +4,7 @@ mod clock;
 mod config;
 mod dial;
 mod http;
+pub mod program;
 mod runtime;
 pub mod store;
 mod tls;
