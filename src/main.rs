@@ -1,2 +1,5 @@
 //! The `relaysync` program.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    relaysync::native::program::main()
+}

@@ -1,8 +1,18 @@
-//! The native runtime: tokio's clock and tasks, the relay service, the store on disk, and the `relaysync` program.
+//! The native runtime: tokio's clock and tasks, TCP and TLS sockets, the relay service, the store on disk, and the
+//! `relaysync` program.
 
 mod clock;
+mod config;
+mod dial;
+mod http;
 pub mod program;
+mod runtime;
 pub mod serve;
 pub mod store;
+mod tls;
+mod websocket;
 
 pub use clock::NativeClock;
+pub use config::{ConfigError, SocketConfig};
+pub use runtime::NativeRuntime;
+pub use websocket::{NativeConnector, NativeReceiver, NativeSender};

@@ -98,8 +98,16 @@ impl fmt::Display for CloseReason {
 }
 
 /// One text frame, known to be UTF-8. Cheap to clone; parts of it can be referred to without copying.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame(Bytes);
+#[derive(Debug, Clone)]
+pub struct Frame(Text);
+
+/// The proof that the bytes are UTF-8 stays with whoever checked them, so that nobody has to check again.
+#[derive(Debug, Clone)]
+enum Text {
+    Checked(Bytes),
+    #[cfg(feature = "native")]
+    Socket(tokio_tungstenite::tungstenite::Utf8Bytes),
+}
 
 impl Frame {
     /// Checks that `bytes` are UTF-8.
@@ -108,35 +116,59 @@ impl Frame {
     /// They are not; they are given back.
     pub fn new(bytes: Bytes) -> Result<Self, Bytes> {
         match std::str::from_utf8(&bytes) {
-            Ok(_) => Ok(Self(bytes)),
+            Ok(_) => Ok(Self(Text::Checked(bytes))),
             Err(_) => Err(bytes),
         }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).expect("checked when the frame was made")
+        match &self.0 {
+            Text::Checked(bytes) => std::str::from_utf8(bytes).expect("checked when the frame was made"),
+            #[cfg(feature = "native")]
+            Text::Socket(text) => text.as_str(),
+        }
     }
 
     /// The bytes.
     pub fn bytes(&self) -> &Bytes {
-        &self.0
+        match &self.0 {
+            Text::Checked(bytes) => bytes,
+            #[cfg(feature = "native")]
+            Text::Socket(text) => text.as_ref(),
+        }
     }
 
     /// The length in bytes.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes().len()
     }
 
     /// Is the frame empty?
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.bytes().is_empty()
     }
 }
 
+impl PartialEq for Frame {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Frame {}
+
 impl From<String> for Frame {
     fn from(text: String) -> Self {
-        Self(text.into())
+        Self(Text::Checked(text.into()))
+    }
+}
+
+/// What the socket has checked already: neither a copy nor a second check.
+#[cfg(feature = "native")]
+impl From<tokio_tungstenite::tungstenite::Utf8Bytes> for Frame {
+    fn from(text: tokio_tungstenite::tungstenite::Utf8Bytes) -> Self {
+        Self(Text::Socket(text))
     }
 }
 

@@ -1,0 +1,132 @@
+//! From a URL to a byte stream: name look-up, TCP over all addresses of the host, TLS.
+//!
+//! Everything here is a plain future: dropping it frees the sockets at once.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+use super::config::SocketConfig;
+use super::tls::Tls;
+use crate::protocol::RelayUrl;
+use crate::runtime::ConnectError;
+
+/// A connected byte stream, encrypted or not.
+pub(super) enum Link {
+    /// TCP.
+    Plain(TcpStream),
+    /// TLS over TCP.
+    Encrypted(Box<TlsStream<TcpStream>>),
+}
+
+impl Link {
+    /// Connects to the host and port of `url`.
+    pub(super) async fn open(url: &RelayUrl, config: &SocketConfig, tls: &Tls) -> Result<Self, ConnectError> {
+        let host = url.host();
+        let addresses = look_up(&host, url.port()).await?;
+        let tcp = race(addresses, config).await?;
+        prepare(&tcp, config).map_err(|error| connect_error(&error))?;
+        if url.is_tls() { Ok(Self::Encrypted(Box::new(tls.connect(&host, tcp).await?))) } else { Ok(Self::Plain(tcp)) }
+    }
+}
+
+/// All addresses of `host`, IPv6 and IPv4 by turns, so that one broken family costs one stagger and no more.
+async fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError> {
+    let found = tokio::net::lookup_host((host, port)).await.map_err(|error| ConnectError::Dns(error.to_string()))?;
+    let (six, four): (Vec<_>, Vec<_>) = found.partition(SocketAddr::is_ipv6);
+    let mut addresses = Vec::with_capacity(six.len() + four.len());
+    let (mut six, mut four) = (six.into_iter(), four.into_iter());
+    loop {
+        let before = addresses.len();
+        addresses.extend(six.next());
+        addresses.extend(four.next());
+        if addresses.len() == before {
+            break;
+        }
+    }
+    if addresses.is_empty() { Err(ConnectError::Dns(format!("{host} has no address"))) } else { Ok(addresses) }
+}
+
+/// The first address that answers. The next one is tried as soon as one fails, or beside those that are silent.
+async fn race(addresses: Vec<SocketAddr>, config: &SocketConfig) -> Result<TcpStream, ConnectError> {
+    let mut waiting = addresses.into_iter();
+    let mut tried = FuturesUnordered::new();
+    let mut failure = ConnectError::TimedOut;
+    loop {
+        if let Some(address) = waiting.next() {
+            tried.push(TcpStream::connect(address));
+        } else if tried.is_empty() {
+            return Err(failure);
+        }
+        let stagger = async {
+            match waiting.len() {
+                0 => std::future::pending().await,
+                _ => tokio::time::sleep(config.address_stagger).await,
+            }
+        };
+        tokio::select! {
+            Some(result) = tried.next() => match result {
+                Ok(tcp) => return Ok(tcp),
+                Err(error) => failure = connect_error(&error),
+            },
+            () = stagger => {}
+        }
+    }
+}
+
+fn prepare(tcp: &TcpStream, config: &SocketConfig) -> io::Result<()> {
+    tcp.set_nodelay(config.nodelay)?;
+    let keepalive = TcpKeepalive::new().with_time(config.keepalive_idle).with_interval(config.keepalive_interval);
+    SockRef::from(tcp).set_tcp_keepalive(&keepalive)
+}
+
+/// What the system said, in our words.
+pub(super) fn connect_error(error: &io::Error) -> ConnectError {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => {
+            ConnectError::Refused(error.to_string())
+        }
+        io::ErrorKind::TimedOut => ConnectError::TimedOut,
+        _ => ConnectError::Io(error.to_string()),
+    }
+}
+
+impl AsyncRead for Link {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
+            Self::Encrypted(tls) => Pin::new(tls).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Link {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut *self {
+            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Self::Encrypted(tls) => Pin::new(tls).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Self::Encrypted(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut *self {
+            Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Self::Encrypted(tls) => Pin::new(tls).poll_shutdown(cx),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `relaysync count`.
+
+use clap::Args;
+
+use super::arguments::{FilterArguments, StoreArguments};
+use super::{Exit, Failure, lines, store};
+use crate::native::clock::unix_secs;
+use crate::store::Store;
+
+/// Count the events that filters select; one that several filters select counts once.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CountArguments {
+    #[command(flatten)]
+    store: StoreArguments,
+    #[command(flatten)]
+    filters: FilterArguments,
+}
+
+pub(super) async fn run(arguments: CountArguments) -> Result<Exit, Failure> {
+    let store = store::open_existing(&arguments.store.path).await?;
+    let count = store.count(arguments.filters.into_filters(), unix_secs()).await.map_err(Failure::new)?;
+    lines::write(format!("{count}\n").into_bytes()).await?;
+    Ok(Exit::Complete)
+}

@@ -1,0 +1,244 @@
+//! The closing report of a sync: for people, or as one JSON object.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::Exit;
+use super::numbers::{bytes, count, counted};
+use crate::protocol::RelayUrl;
+use crate::store::Method;
+
+/// Gaps of one relay that are shown to people; JSON has them all.
+const GAPS_SHOWN_MAX: usize = 20;
+
+/// What came of a sync.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Is everything that was asked for complete, at every relay?
+    pub complete: bool,
+    /// How long it took, in seconds.
+    pub elapsed_secs: f64,
+    /// One report a relay, in the order in which they were named.
+    pub relays: Vec<RelayReport>,
+}
+
+/// What came of a sync at one relay. Counts are of events.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RelayReport {
+    /// The relay.
+    pub relay: RelayUrl,
+    /// How its history was fetched; `None` if it was not reached.
+    pub method: Option<Method>,
+    /// Sent by the relay.
+    pub received: u64,
+    /// New, and stored.
+    pub stored: u64,
+    /// Known already.
+    pub duplicate: u64,
+    /// Not genuine: wrong id or signature.
+    pub invalid: u64,
+    /// Not stored for another reason: superseded, deleted, expired.
+    pub rejected: u64,
+    /// Taken by the relay from us.
+    pub published: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes sent.
+    pub bytes_out: u64,
+    /// Nothing is missing.
+    pub complete: bool,
+    /// What is missing, and why.
+    pub gaps: Vec<GapReport>,
+    /// Why the relay could not be asked, if so.
+    pub error: Option<String>,
+}
+
+/// Something that the relay may have, and that is not held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GapReport {
+    /// What is missing: a filter, as JSON.
+    pub filter: String,
+    /// From which second on, since 1970.
+    pub since: Option<u64>,
+    /// Up to which second.
+    pub until: Option<u64>,
+    /// Why.
+    pub reason: String,
+}
+
+impl Report {
+    /// Sums up the relays.
+    pub fn new(relays: Vec<RelayReport>, elapsed_secs: f64) -> Self {
+        Self { complete: relays.iter().all(|relay| relay.complete), elapsed_secs, relays }
+    }
+
+    /// The exit status that says the same: failed only if no relay could be asked at all.
+    pub fn exit(&self) -> Exit {
+        if self.complete {
+            Exit::Complete
+        } else if self.relays.iter().all(|relay| relay.error.is_some()) {
+            Exit::Failed
+        } else {
+            Exit::Partial
+        }
+    }
+
+    /// The report as one line of JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a report has only strings and finite numbers")
+    }
+
+    /// The report for people.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for relay in &self.relays {
+            relay.write_text(&mut text);
+        }
+        let stored = counted(self.relays.iter().map(|relay| relay.stored).sum(), "new event");
+        let relays = counted(self.relays.len() as u64, "relay");
+        let complete = self.relays.iter().filter(|relay| relay.complete).count();
+        let verdict = if self.complete { "all complete".into() } else { format!("{complete} complete") };
+        line(&mut text, &format!("{relays}, {verdict}: {stored} in {:.1} s", self.elapsed_secs));
+        text
+    }
+}
+
+impl RelayReport {
+    fn write_text(&self, text: &mut String) {
+        let verdict = match (&self.error, self.complete) {
+            (Some(error), _) => format!("failed: {error}"),
+            (None, true) => "complete".to_owned(),
+            (None, false) if self.gaps.is_empty() => "incomplete".to_owned(),
+            (None, false) => counted(self.gaps.len() as u64, "gap"),
+        };
+        let method = self.method.map(|method| format!(" (by {method})")).unwrap_or_default();
+        line(text, &format!("{}  {verdict}{method}", self.relay));
+        if self.error.is_none() || self.received > 0 || self.published > 0 {
+            line(text, &format!("  {}", self.counts()));
+            line(text, &format!("  {} in, {} out", bytes(self.bytes_in), bytes(self.bytes_out)));
+        }
+        for gap in self.gaps.iter().take(GAPS_SHOWN_MAX) {
+            line(text, &format!("  missing: {gap}"));
+        }
+        if self.gaps.len() > GAPS_SHOWN_MAX {
+            let more = (self.gaps.len() - GAPS_SHOWN_MAX) as u64;
+            line(text, &format!("  and {}", counted(more, "more gap")));
+        }
+    }
+
+    /// Received and stored always; the rest where there is something to say.
+    fn counts(&self) -> String {
+        let mut text = format!("{} received, {} stored", count(self.received), count(self.stored));
+        for (number, word) in [
+            (self.duplicate, "known already"),
+            (self.invalid, "invalid"),
+            (self.rejected, "not to be stored"),
+            (self.published, "published"),
+        ] {
+            if number > 0 {
+                // Writing to a String cannot fail.
+                let _ = write!(text, ", {} {word}", count(number));
+            }
+        }
+        text
+    }
+}
+
+impl std::fmt::Display for GapReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.filter)?;
+        match (self.since, self.until) {
+            (None, None) => {}
+            (Some(since), Some(until)) if since == until => write!(f, ", second {since}")?,
+            (Some(since), Some(until)) => write!(f, ", {since} to {until}")?,
+            (Some(since), None) => write!(f, ", since {since}")?,
+            (None, Some(until)) => write!(f, ", until {until}")?,
+        }
+        write!(f, ": {}", self.reason)
+    }
+}
+
+fn line(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exit, GapReport, RelayReport, Report};
+    use crate::protocol::RelayUrl;
+    use crate::store::Method;
+
+    fn relay(url: &str) -> RelayReport {
+        RelayReport {
+            relay: RelayUrl::parse(url).unwrap(),
+            method: Some(Method::Negentropy),
+            received: 20_000,
+            stored: 19_996,
+            duplicate: 4,
+            invalid: 0,
+            rejected: 0,
+            published: 0,
+            bytes_in: 12_345_678,
+            bytes_out: 987,
+            complete: true,
+            gaps: vec![],
+            error: None,
+        }
+    }
+
+    fn mixed() -> Report {
+        let gap = GapReport {
+            filter: "{\"kinds\":[1]}".into(),
+            since: Some(1_700_000_000),
+            until: Some(1_700_000_000),
+            reason: "more events in one second than a page holds".into(),
+        };
+        let partial =
+            RelayReport { complete: false, gaps: vec![gap], method: Some(Method::Req), ..relay("ws://b.example") };
+        let dead = RelayReport {
+            method: None,
+            received: 0,
+            stored: 0,
+            complete: false,
+            error: Some("cannot resolve the host name: not known".into()),
+            ..relay("ws://c.example")
+        };
+        Report::new(vec![relay("wss://a.example"), partial, dead], 2.34)
+    }
+
+    #[test]
+    fn reads_well() {
+        assert_eq!(
+            mixed().to_text(),
+            "wss://a.example  complete (by negentropy)\n  \
+               20,000 received, 19,996 stored, 4 known already\n  \
+               12.3 MB in, 987 B out\n\
+             ws://b.example  1 gap (by req)\n  \
+               20,000 received, 19,996 stored, 4 known already\n  \
+               12.3 MB in, 987 B out\n  \
+               missing: {\"kinds\":[1]}, second 1700000000: more events in one second than a page holds\n\
+             ws://c.example  failed: cannot resolve the host name: not known\n\
+             3 relays, 1 complete: 39,992 new events in 2.3 s\n"
+        );
+    }
+
+    #[test]
+    fn the_exit_status_says_the_same() {
+        assert_eq!(Report::new(vec![relay("ws://a.example")], 0.1).exit(), Exit::Complete);
+        assert_eq!(mixed().exit(), Exit::Partial);
+        assert_eq!(Report::new(mixed().relays.split_off(2), 0.1).exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn json_is_one_object_with_everything() {
+        let json = mixed().to_json();
+        assert!(!json.contains('\n'));
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value["complete"], false);
+        assert_eq!(value["relays"][0]["method"], "negentropy");
+        assert_eq!(value["relays"][1]["gaps"][0]["since"], 1_700_000_000);
+        assert_eq!(value["relays"][2]["method"], serde_json::Value::Null);
+    }
+}

@@ -1,0 +1,8 @@
+//! The program as a user calls it: arguments, stdin, stdout, stderr, exit status.
+#![cfg(feature = "native")]
+#![expect(clippy::disallowed_methods, reason = "how long things really take is tested here")]
+
+mod call;
+mod events;
+mod store;
+mod usage;

@@ -1,0 +1,115 @@
+//! TLS with an authority of our own: trusted when configured, for the right host, and only then.
+
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use relaysync::native::{NativeConnector, SocketConfig};
+use relaysync::runtime::{ConnectError, Connector};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio::io::AsyncWriteExt;
+use tokio_rustls::TlsAcceptor;
+
+use super::peer::*;
+
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    file: tempfile::NamedTempFile,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(vec![]).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), issuer.pem()).unwrap();
+        Self { issuer, file }
+    }
+
+    /// A relay whose certificate is for `name`; sends one frame, and answers an HTTP request in its place.
+    async fn relay(&self, name: &str) -> String {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec![name.into()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let server = rustls::ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![certificate.der().clone()],
+                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
+            )
+            .unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(server));
+        let address = listen(move |socket| async move {
+            // A client that does not trust us ends the handshake.
+            let Ok(mut socket) = acceptor.accept(socket).await else { return };
+            accept(&mut socket).await;
+            socket.write_all(&frame(FIN | TEXT, b"[\"NOTICE\",\"secret\"]")).await.unwrap();
+            let (_, payload) = read_frame(&mut socket).await.unwrap();
+            socket.write_all(&frame(FIN | TEXT, &payload)).await.unwrap();
+            socket.shutdown().await.unwrap();
+        })
+        .await;
+        address.replace("127.0.0.1", "localhost")
+    }
+
+    async fn connect(&self, address: &str, trusted: bool) -> Result<Vec<String>, ConnectError> {
+        let ca_file = trusted.then(|| self.file.path().to_owned());
+        let connector = NativeConnector::new(SocketConfig { ca_file, ..SocketConfig::default() }).unwrap();
+        let mut dial = dial(address);
+        dial.url = format!("wss://{address}").parse().unwrap();
+        let (mut sender, mut receiver) = within(connector.connect(&dial)).await?;
+        relaysync::runtime::FrameSender::try_send(&mut sender, "[\"echo\"]".into()).unwrap();
+        Ok(drain(&mut receiver).await.0)
+    }
+}
+
+#[tokio::test]
+async fn an_authority_of_the_configuration_is_trusted() {
+    let authority = Authority::new();
+    let address = authority.relay("localhost").await;
+    let frames = authority.connect(&address, true).await.unwrap();
+    assert_eq!(frames, ["[\"NOTICE\",\"secret\"]", "[\"echo\"]"]);
+}
+
+#[tokio::test]
+async fn an_unknown_authority_is_refused() {
+    let authority = Authority::new();
+    let address = authority.relay("localhost").await;
+    let error = authority.connect(&address, false).await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Tls(detail) if detail.contains("UnknownIssuer")), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_is_refused() {
+    let authority = Authority::new();
+    let address = authority.relay("relay.example").await;
+    let error = authority.connect(&address, true).await.unwrap_err();
+    assert!(matches!(&error, ConnectError::Tls(detail) if detail.contains("localhost")), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_without_tls_is_named() {
+    let address = listen(|mut socket| async move {
+        let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        hold(socket).await;
+    })
+    .await;
+    let error = Authority::new().connect(&address, true).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Tls(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_file_without_certificates_is_an_error() {
+    for (contents, word) in [(Some("nothing"), "no certificate"), (None, "No such file")] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("ca.pem");
+        if let Some(contents) = contents {
+            std::fs::write(&path, contents).unwrap();
+        }
+        let config = SocketConfig { ca_file: Some(path), ..SocketConfig::default() };
+        let Err(error) = NativeConnector::new(config) else { panic!("accepted") };
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
