@@ -17,9 +17,11 @@ pub struct Intake<O> {
     batch_events_max: usize,
     waiting: VecDeque<(Event, O)>,
     verifying: Option<(Ticket, Vec<O>)>,
-    verified: Vec<(Verified<Event>, O)>,
-    committing: Option<(Ticket, Vec<(Verified<Event>, O)>)>,
+    verified: Genuine<O>,
+    committing: Option<(Ticket, Genuine<O>)>,
 }
+
+type Genuine<O> = Vec<(Verified<Event>, O)>;
 
 /// What an [`Intake`] needs done next.
 #[derive(Debug)]
@@ -32,6 +34,7 @@ pub enum IntakeWork {
 
 /// How the way of one event ended.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are of the large one, and live for one pass of a loop")]
 pub enum Settled {
     /// It went through the store.
     Committed(Verified<Event>, Outcome),

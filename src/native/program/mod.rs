@@ -12,7 +12,7 @@ pub mod progress;
 mod query;
 pub mod report;
 mod selection;
-pub mod serve;
+mod serve;
 mod signals;
 pub mod store;
 pub mod sync;
@@ -20,14 +20,11 @@ mod sync_run;
 
 use std::future::Future;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
-
-use crate::store::MemoryStore;
 
 pub use exit::{Exit, Failure};
 pub use signals::interrupted;
@@ -49,7 +46,7 @@ struct Program {
 #[derive(Debug, Subcommand)]
 enum Command {
     Sync(sync::SyncArguments),
-    Serve(serve::Args),
+    Serve(serve::ServeArguments),
     Import(import::ImportArguments),
     Export(export::ExportArguments),
     Query(query::QueryArguments),
@@ -69,20 +66,12 @@ pub fn main() -> ExitCode {
 async fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Sync(arguments) => sync_run::run(arguments).await,
-        Command::Serve(arguments) => serve(arguments).await,
+        Command::Serve(arguments) => serve::run(arguments).await,
         Command::Import(arguments) => or_interrupted(import::run(arguments)).await,
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
     }
-}
-
-async fn serve(arguments: serve::Args) -> Result<Exit, Failure> {
-    let result = match &arguments.store {
-        Some(path) => serve::run(&arguments, Arc::new(store::open(path).await?)).await,
-        None => serve::run(&arguments, Arc::new(MemoryStore::default())).await,
-    };
-    result.map(|()| Exit::Complete).map_err(Failure::new)
 }
 
 /// Ends `command` at Ctrl-C or SIGTERM. What it has committed is kept; what it was about to commit is not.

@@ -61,7 +61,7 @@ impl From<ServeConfig> for ServiceConfig {
             arrivals_max: 64,
             store_reads_max: 16,
             close_max: Duration::from_millis(500),
-            shutdown_max: Duration::from_millis(1_800),
+            shutdown_max: Duration::from_millis(1_500),
         }
     }
 }

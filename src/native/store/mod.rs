@@ -137,6 +137,11 @@ impl Store for NativeStore {
         self.read(move |view| select::items(view, &filter, window).map(Arc::new)).await
     }
 
+    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, StoreError> {
+        let filter = filter.clone();
+        self.read(move |view| select::held_items(view, &filter, window, now_secs).map(Arc::new)).await
+    }
+
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, StoreError> {
         self.read(move |view| select::events(view, &ids)).await
     }

@@ -1,0 +1,182 @@
+//! EVENT and OK (NIP-01, 09, 40, 62, 70).
+
+use relaysync::protocol::Event;
+use relaysync::serve::{ServeConfig, ServeEffect};
+
+use crate::events::{NOW_SECS, note, notes};
+use crate::world::{ALICE, BOB, World, ids, story};
+
+fn world() -> World {
+    World::new(ServeConfig::default())
+}
+
+#[test]
+fn an_event_is_stored_once() {
+    let mut world = world();
+    let event = note(1).sign();
+    assert_eq!(world.ok(ALICE, &event), (true, String::new()));
+    let (accepted, reason) = world.ok(BOB, &event);
+    assert!(accepted && reason.starts_with("duplicate:"), "{reason}");
+    assert_eq!((world.counters().events, world.counters().events_stored), (2, 1));
+}
+
+#[test]
+fn forged_events_are_refused_and_do_not_block_the_honest_copy() {
+    let mut world = world();
+    let honest = note(1).sign();
+    let signature = hex_of(&honest.sig.to_string());
+    let forged = Event::parse(honest.json_str().replace(&signature.0, &signature.1).into()).unwrap();
+    assert_eq!(world.ok(ALICE, &forged), (false, "invalid: the signature is not the author's".into()));
+    let other = Event::parse(honest.json_str().replace("a note", "a nose").into()).unwrap();
+    assert_eq!(world.ok(ALICE, &other), (false, "invalid: the id is not the hash of the event".into()));
+    assert!(world.ok(ALICE, &honest).0);
+    assert_eq!(world.counters().events_refused, 2);
+}
+
+/// A signature, and one that differs in its last digit.
+fn hex_of(signature: &str) -> (String, String) {
+    let last = if signature.ends_with('0') { "1" } else { "0" };
+    (signature.into(), format!("{}{last}", &signature[..signature.len() - 1]))
+}
+
+#[test]
+fn what_is_no_event_is_refused_by_its_id() {
+    let mut world = world();
+    let id = "a".repeat(64);
+    let answers = world.say(ALICE, format!(r#"["EVENT",{{"id":"{id}","kind":1}}]"#));
+    assert!(answers[0].starts_with(&format!(r#"["OK","{id}",false,"invalid: "#)), "{answers:?}");
+    let answers = world.say(ALICE, r#"["EVENT",{"kind":1}]"#);
+    assert!(answers[0].starts_with(r#"["OK","",false,"invalid: "#), "{answers:?}");
+    assert!(world.waiting.is_empty() && world.commits == 0);
+}
+
+#[test]
+fn of_two_versions_in_one_second_the_lowest_id_is_kept() {
+    let mut versions = [note(5).kind(0).content("x").sign(), note(5).kind(0).content("y").sign()];
+    versions.sort_by_key(|event| event.id);
+    let [low, high] = versions;
+    let mut world = world();
+    assert!(world.ok(ALICE, &high).0);
+    assert!(world.ok(ALICE, &low).0);
+    assert_eq!(world.ok(ALICE, &high), (false, "replaced: have a newer version".into()));
+    assert_eq!(story(&world.say(BOB, r#"["REQ","a",{"kinds":[0]}]"#))[0], low.id.to_hex());
+}
+
+#[test]
+fn deleted_events_stay_away_and_the_deletion_is_passed_on() {
+    let mut world = world();
+    let event = note(1).sign();
+    let deletion = note(2).kind(5).tag("e", &event.id.to_hex()).sign();
+    world.say(BOB, r#"["REQ","a",{"limit":0}]"#);
+    world.heard(BOB);
+    assert!(world.ok(ALICE, &event).0);
+    assert!(world.ok(ALICE, &deletion).0);
+    assert_eq!(world.ok(ALICE, &event), (false, "blocked: deleted by its author (NIP-09)".into()));
+    assert_eq!(story(&world.heard(BOB)), ids([&event, &deletion]));
+    assert_eq!(story(&world.say(BOB, r#"["REQ","b",{}]"#)), [deletion.id.to_hex(), "EOSE".into()]);
+}
+
+#[test]
+fn who_has_vanished_is_not_stored_again() {
+    let mut world = world();
+    let vanish = note(10).kind(62).tag("relay", "ALL_RELAYS").sign();
+    assert!(world.ok(ALICE, &vanish).0);
+    let (accepted, reason) = world.ok(ALICE, &note(9).sign());
+    assert!(!accepted && reason.contains("NIP-62"), "{reason}");
+}
+
+#[test]
+fn expired_events_are_refused() {
+    let mut world = world();
+    let expired = note(1).tag("expiration", &NOW_SECS.to_string()).sign();
+    assert_eq!(world.ok(ALICE, &expired), (false, "invalid: the event has expired (NIP-40)".into()));
+    let lasting = note(1).tag("expiration", &(NOW_SECS + 1).to_string()).sign();
+    assert!(world.ok(ALICE, &lasting).0);
+}
+
+#[test]
+fn ephemeral_events_are_passed_on_and_not_stored() {
+    let mut world = world();
+    world.say(BOB, r#"["REQ","a",{"kinds":[20001]}]"#);
+    let event = note(1).kind(20_001).sign();
+    assert_eq!(world.ok(ALICE, &event), (true, String::new()));
+    assert_eq!(story(&world.heard(BOB)), ids([&event]));
+    assert_eq!(story(&world.say(BOB, r#"["REQ","b",{"kinds":[20001]}]"#)), ["EOSE"]);
+    assert_eq!(world.counters().events_stored, 0);
+}
+
+#[test]
+fn events_that_come_together_are_verified_and_committed_together() {
+    let mut world = world();
+    world.works = false;
+    for event in notes(1..=20) {
+        world.publish(ALICE, &event);
+    }
+    assert_eq!(world.waiting.len(), 1, "one batch at a time");
+    world.work();
+    assert_eq!(world.commits, 2, "the first alone, then all that came meanwhile");
+    assert_eq!(world.heard(ALICE).len(), 20);
+    assert!(world.server.is_settled());
+}
+
+#[test]
+fn batches_are_bounded_and_keep_the_order() {
+    let mut world = World::new(ServeConfig { batch_events_max: 3, ..ServeConfig::default() });
+    world.works = false;
+    world.say(BOB, r#"["REQ","a",{"limit":0}]"#);
+    world.heard(BOB);
+    let events = notes(1..=10);
+    for event in &events {
+        world.publish(ALICE, event);
+    }
+    let mut sizes = Vec::new();
+    while let Some(effect) = world.waiting.front() {
+        match effect {
+            ServeEffect::Verify { events, .. } => sizes.push(events.len()),
+            ServeEffect::Commit { batch, .. } => sizes.push(batch.events.len()),
+            other => panic!("{other:?}"),
+        }
+        world.work_once();
+    }
+    assert!(sizes.iter().all(|size| *size <= 3), "{sizes:?}");
+    assert_eq!(story(&world.heard(BOB)), ids(&events));
+}
+
+#[test]
+fn a_client_that_is_ahead_of_the_store_is_not_read_from() {
+    let event = note(1).sign();
+    let bytes_max = event.json().len() * 4;
+    let mut world = World::new(ServeConfig { pending_bytes_max: bytes_max, ..ServeConfig::default() });
+    world.works = false;
+    for event in notes(1..=6) {
+        world.publish(ALICE, &event);
+    }
+    assert_eq!(world.reading.get(&ALICE), Some(&false));
+    assert_eq!(world.reading.get(&BOB), None);
+    world.work();
+    assert_eq!(world.reading.get(&ALICE), Some(&true));
+    assert_eq!(world.counters().readings_paused, 1);
+}
+
+#[test]
+fn events_of_a_client_that_has_left_are_stored() {
+    let mut world = world();
+    world.works = false;
+    world.publish(ALICE, &note(1).sign());
+    world.input(relaysync::serve::ServeInput::Closed { client: ALICE });
+    world.work();
+    assert_eq!(world.counters().events_stored, 1);
+}
+
+#[test]
+fn an_event_that_cannot_be_stored_is_not_passed_on() {
+    let mut world = world();
+    world.say(BOB, r#"["REQ","a",{"limit":0}]"#);
+    world.heard(BOB);
+    world.broken = true;
+    let event = note(1).sign();
+    assert_eq!(world.ok(ALICE, &event), (false, "error: the event cannot be stored at the moment".into()));
+    assert_eq!(world.heard(BOB), [""; 0]);
+    world.broken = false;
+    assert!(world.ok(ALICE, &event).0);
+}
