@@ -2,6 +2,10 @@
 
 mod behaviours;
 mod events;
+mod files;
+mod kill;
+mod model;
+mod random;
 
 use relaysync::native::store::{NativeStore, NativeStoreConfig};
 use relaysync::store::{MemoryStore, Store, StoreConfig};

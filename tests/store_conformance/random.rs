@@ -1,0 +1,152 @@
+//! Random batches and questions: the stores and a naive model must agree on everything.
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use relaysync::protocol::{Event, EventId, Filter, PublicKey, Window, hex};
+use relaysync::store::{Batch, Query, Store, StoreConfig};
+
+use crate::events::*;
+use crate::model::Model;
+use crate::{Harness, Memory, Native, block_on};
+
+/// So many different events there are, in so few seconds that ties are the rule.
+const POOL: u32 = 300;
+const SECS: u32 = 12;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Commit { events: Vec<u32>, now_secs: u64 },
+    Ask { filter: Filter, window: Window, limit: usize, now_secs: u64 },
+    Reopen,
+}
+
+/// Event number `n` of the pool: always the same, and as mixed as its digits.
+fn pooled(n: u32) -> Draft {
+    let mixed = n.wrapping_mul(2_654_435_761) >> 4;
+    let digit = |place: u32, bound: u32| mixed.rotate_right(place * 5).wrapping_mul(40_503) / 7 % bound;
+    let kinds = [1, 1, 7, 0, 3, 5, 5, 62, 10_002, 20_001, 30_023, 30_023];
+    let kind = kinds[digit(0, kinds.len() as u32) as usize];
+    let mut event = draft(n, u64::from(digit(1, SECS))).by(1 + digit(2, 3) as u8).kind(kind);
+    for place in 3..3 + digit(3, 4) {
+        event = match digit(place + 1, 7) {
+            0 | 1 => event.tag("e", &hex::encode(&id_of(digit(place, POOL)))),
+            2 => {
+                let kind = [0, 10_002, 30_023, 30_023][digit(place, 4) as usize];
+                let author = hex::encode(&author_of(1 + digit(place + 2, 3) as u8));
+                let identifier = if kind == 30_023 { ["a", "b", ""][digit(place + 1, 3) as usize] } else { "" };
+                event.tag("a", &format!("{kind}:{author}:{identifier}"))
+            }
+            3 => event.tag("t", ["x", "y"][digit(place, 2) as usize]),
+            4 => event.tag("d", ["a", "b"][digit(place, 2) as usize]),
+            5 => event.tag("expiration", &digit(place, 2 * SECS).to_string()),
+            _ if digit(place, 8) == 0 => event.tag("relay", "ALL_RELAYS"),
+            _ => event.tag("T", "x"),
+        };
+    }
+    event
+}
+
+fn a_filter() -> impl Strategy<Value = Filter> {
+    let kinds = btree_set(prop::sample::select(vec![0_u16, 1, 3, 5, 7, 30_023]), 1..3);
+    let secs = || prop::option::weighted(0.3, 0..u64::from(SECS));
+    let tag = prop::sample::select(vec!['t', 'T', 'd']);
+    (
+        prop::option::weighted(0.15, btree_set(0..POOL, 0..6)),
+        prop::option::weighted(0.4, btree_set(1..4_u8, 1..3)),
+        prop::option::weighted(0.4, kinds),
+        prop::option::weighted(0.3, (tag, btree_set("[xyab]", 1..3))),
+        prop::option::weighted(0.1, btree_set("[xy]", 1..3)),
+        (secs(), secs()),
+    )
+        .prop_map(|(ids, authors, kinds, tag, topics, (since, until))| {
+            let mut filter = Filter::new();
+            filter.ids = ids.map(|ids| ids.into_iter().map(|n| EventId::from_byte_array(id_of(n))).collect());
+            filter.authors =
+                authors.map(|all| all.into_iter().map(|n| PublicKey::from_byte_array(author_of(n))).collect());
+            filter.kinds = kinds.map(|kinds| kinds.into_iter().map(Into::into).collect());
+            let topics = topics.map(|values| ('t', values));
+            for (name, values) in tag.into_iter().chain(topics) {
+                filter.generic_tags.insert(name.try_into().expect("a letter"), values);
+            }
+            filter.since = since.map(Into::into);
+            filter.until = until.map(Into::into);
+            filter
+        })
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    let secs = || 0..2 * u64::from(SECS);
+    let events = vec(0..POOL, 0..40);
+    prop_oneof![
+        4 => (events, secs()).prop_map(|(events, now_secs)| Step::Commit { events, now_secs }),
+        4 => (a_filter(), secs(), secs(), 1..9_usize, secs()).prop_map(|(filter, since, until, limit, now_secs)| {
+            Step::Ask { filter, window: Window { since, until }, limit, now_secs }
+        }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+async fn check<H: Harness>(steps: Vec<Step>) {
+    let mut harness = H::create(StoreConfig::default());
+    let mut model = Model::default();
+    for step in steps {
+        match step {
+            Step::Commit { events, now_secs } => {
+                let drafts: Vec<Draft> = events.into_iter().map(pooled).collect();
+                let batch = Batch { now_secs, ..batch(&drafts) };
+                assert_eq!(harness.store().commit(batch).await.unwrap(), model.commit(&drafts, now_secs));
+            }
+            Step::Ask { filter, window, limit, now_secs } => {
+                let store = harness.store();
+                assert_eq!(pages(store, &filter, limit, now_secs).await, model.query(&filter, now_secs));
+                let other: Filter = Filter::new().kind(7_u16.into());
+                let filters = vec![filter.clone(), other];
+                let count = model.count(&filters, now_secs);
+                assert_eq!(store.count(filters, now_secs).await.unwrap(), count);
+                let set = store.items(&filter, window).await.unwrap();
+                let ids: Vec<u32> = set.items().iter().map(|item| number(&item.id)).collect();
+                assert_eq!(ids, model.items(&filter, window));
+            }
+            Step::Reopen => harness = harness.reopen(),
+        }
+    }
+    let ids: Vec<[u8; 32]> = (0..POOL).map(id_of).collect();
+    let expected: Vec<bool> = ids.iter().map(|id| model.is_known(id)).collect();
+    assert_eq!(harness.store().known(ids).await.unwrap(), expected);
+}
+
+/// Everything that a filter selects, page by page.
+async fn pages(store: &impl Store, filter: &Filter, limit: usize, now_secs: u64) -> Vec<String> {
+    let mut query = Query { filter: filter.clone(), after: None, limit, bytes_max: usize::MAX, now_secs };
+    let mut found = Vec::new();
+    loop {
+        let page = store.query(query.clone()).await.unwrap();
+        found.extend(page.records.into_iter().map(|record| {
+            Event::parse(record.json.clone()).expect("it is an event");
+            String::from_utf8(record.json.to_vec()).expect("it is text")
+        }));
+        query.after = page.next;
+        if page.next.is_none() {
+            return found;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_memory_store_agrees_with_the_model(steps in vec(a_step(), 1..60)) {
+        block_on(check::<Memory>(steps));
+    }
+}
+
+proptest! {
+    // Real files and real syncs to disk: fewer of them.
+    #![proptest_config(ProptestConfig { cases: 25, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_native_store_agrees_with_the_model(steps in vec(a_step(), 1..60)) {
+        block_on(check::<Native>(steps));
+    }
+}
