@@ -41,7 +41,7 @@ impl std::error::Error for MessageError {}
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields are the elements of the message")]
 pub enum RelayMessage<'a> {
-    /// `["EVENT", subscription, event]`. The event is not parsed yet: see [`RelayMessage::event`].
+    /// `["EVENT", subscription, event]`. The event is not parsed yet: see [`event_of_frame`].
     Event { subscription: Cow<'a, str>, json: &'a str },
     /// `["EOSE", subscription, hints?]`. Some relays send no subscription.
     Eose { subscription: Option<Cow<'a, str>>, hint: EoseHint },
