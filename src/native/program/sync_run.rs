@@ -183,7 +183,8 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
     }
 }
 
-fn progress_of(report: &engine::RelayReport) -> RelayProgress {
+/// How far a relay is, as the view shows it.
+pub(super) fn progress_of(report: &engine::RelayReport) -> RelayProgress {
     let counters = &report.counters;
     let phase = match report.phase {
         engine::Phase::Waiting => Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned())),
