@@ -5,6 +5,16 @@
 //! * `redb`, `fjall`, `lmdb`: one row an index entry, inserted in order, and one row an event.
 //!
 //! `cargo run --release -- [EVENTS [BATCH]]`
+//!
+//! One run on a busy machine with two cores, 200,000 events in batches of 2,000:
+//!
+//! ```text
+//! candidate  µs CPU/event  slowest commit  items, all  on disk  peak memory
+//! runs               7.30          106 ms     48.2 ms   287 MB        73 MB
+//! lmdb              29.50          480 ms     88.3 ms   372 MB       365 MB
+//! fjall             25.15          597 ms    104.2 ms   253 MB       276 MB
+//! redb              50.60          848 ms    130.1 ms   316 MB        91 MB
+//! ```
 
 #[path = "../../store/generator.rs"]
 mod generator;
