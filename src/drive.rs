@@ -86,6 +86,7 @@ pub async fn drive<R: Runtime>(
 
 type Sender<R> = <<R as Runtime>::Connector as Connector>::Sender;
 
+#[expect(clippy::large_enum_variant, reason = "nearly every value is the large one")]
 enum Incoming<S> {
     Input(Input),
     Opened(ConnId, S),

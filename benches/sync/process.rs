@@ -27,6 +27,7 @@ impl Measured {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 /// Syncs from `url` into the store at `store`.
 pub(crate) fn sync(url: &str, store: &Path, options: &[&str]) -> Measured {
     let mut command = Command::new(env!("CARGO_BIN_EXE_relaysync"));
@@ -37,7 +38,6 @@ pub(crate) fn sync(url: &str, store: &Path, options: &[&str]) -> Measured {
     // As long as nobody waits for it, a process that has ended still tells of its time.
     while !has_ended(pid) {
         peak_bytes = memory_peak_bytes(pid).unwrap_or(0).max(peak_bytes);
-        #[expect(clippy::disallowed_methods, reason = "a look now and then at a process that is measured")]
         std::thread::sleep(LOOK_INTERVAL);
     }
     let (wall, cpu) = (begun.elapsed(), cpu(pid).expect("it waits to be reaped"));
@@ -60,7 +60,8 @@ impl Serving {
         command.args(["serve", "--listen", "127.0.0.1:0", "--store"]).arg(store).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program runs");
         let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let url = lines.by_ref().map_while(Result::ok).find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()));
+        let url =
+            lines.by_ref().map_while(Result::ok).find_map(|line| Some(line.split_once("listening on ")?.1.to_owned()));
         // What it says later is of no interest here, but must not block it.
         std::thread::spawn(move || lines.for_each(drop));
         Self { url: url.expect("it says where it listens"), child }
