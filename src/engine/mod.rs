@@ -336,7 +336,7 @@ impl Engine {
 
     fn emit_work(&mut self, work: Work) {
         self.out.push_back(match work {
-            Work::Verify(ticket, events) => Effect::Verify { ticket, events },
+            Work::Verify { ticket, events, look_up } => Effect::Verify { ticket, events, look_up },
             Work::Commit(ticket, batch) => Effect::Commit { ticket, batch },
         });
     }
