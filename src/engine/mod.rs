@@ -319,12 +319,7 @@ impl Engine {
             Ok(records) => records,
             Err(error) => return self.fail_store(error),
         };
-        self.with_relay(relay, |relay, ctx| {
-            if let Some(history) = relay.history_mut(history) {
-                history.handle_records(records);
-            }
-            relay.pump(ctx);
-        });
+        self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
     }
 
     fn poll_pipeline(&mut self) {
