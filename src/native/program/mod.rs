@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod count;
+mod demo;
 mod exit;
 mod export;
 mod import;
@@ -51,6 +52,7 @@ enum Command {
     Export(export::ExportArguments),
     Query(query::QueryArguments),
     Count(count::CountArguments),
+    Demo(demo::DemoArguments),
 }
 
 /// Runs the program with the arguments of the process.
@@ -71,6 +73,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
+        Command::Demo(arguments) => demo::run(arguments).await,
     }
 }
 

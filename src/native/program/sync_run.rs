@@ -28,22 +28,14 @@ pub(super) async fn run(arguments: SyncArguments) -> Result<Exit, Failure> {
     let store = store::open(&arguments.store.path).await?;
     let runtime = Arc::new(NativeRuntime::new(store, SocketConfig::default(), keys).map_err(Failure::new)?);
     let job = Job::new(&arguments);
-    let mut view = (!arguments.json).then(ProgressView::new);
-    let report = job.run(runtime, |progress, now| {
-        if let Some(view) = &mut view {
-            progress.iter().for_each(|relay| view.update(&progress_of(relay), now.instant));
-        }
-    });
-    let report = report.await?;
-    if let Some(view) = view {
-        view.finish();
-    }
+    let report = if arguments.json { job.run(runtime, |_, _| {}).await? } else { job.run_shown(runtime).await? };
     let text = if arguments.json { report.to_json() + "\n" } else { report.to_text() };
     print(&text)?;
     Ok(report.exit())
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+/// Prints on stdout.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
         // Who asked does not read any further: the exit status still tells.
@@ -95,8 +87,23 @@ impl Job {
         Self { config: Config::one_shot(), options: RelayOptions::default(), relays, filters, timeout: None }
     }
 
+    /// The same as [`Job::run`], with the progress on stderr.
+    pub(super) async fn run_shown<R: Runtime>(self, runtime: Arc<R>) -> Result<Report, Failure> {
+        let mut view = ProgressView::new();
+        let report = self.run(runtime, |progress, now| {
+            progress.iter().for_each(|relay| view.update(&progress_of(relay), now.instant));
+        });
+        let report = report.await;
+        view.finish();
+        report
+    }
+
     /// Runs to the end, to the time limit, or until the operator ends it.
-    pub(super) async fn run<R: Runtime>(self, runtime: Arc<R>, mut show: impl FnMut(&[engine::RelayReport], Now)) -> Result<Report, Failure> {
+    pub(super) async fn run<R: Runtime>(
+        self,
+        runtime: Arc<R>,
+        mut show: impl FnMut(&[engine::RelayReport], Now),
+    ) -> Result<Report, Failure> {
         let begun = runtime.clock().now();
         let (mut commands, inbox) = mpsc::channel(1);
         let notified = runtime.clone();
@@ -116,7 +123,9 @@ impl Job {
             self.wait_for_end().await?;
             commands.send(Command::Stop).await.map_err(Failure::new)?;
             tokio::time::sleep(STOP_TIMEOUT).await;
-            Err::<std::convert::Infallible, _>(Failure::new("the store does not finish what it was given; what it has committed is kept"))
+            Err::<std::convert::Infallible, _>(Failure::new(
+                "the store does not finish what it was given; what it has committed is kept",
+            ))
         };
         let reports = tokio::select! {
             result = &mut engine => result.map_err(Failure::new)?,
@@ -141,8 +150,11 @@ impl Job {
     }
 
     fn relay_reports(&self, reports: &[engine::RelayReport]) -> Vec<RelayReport> {
-        let names: BTreeMap<FilterKey, String> =
-            self.filters.iter().map(|filter| (FilterKey::of(filter), serde_json::to_string(filter).unwrap_or_default())).collect();
+        let names: BTreeMap<FilterKey, String> = self
+            .filters
+            .iter()
+            .map(|filter| (FilterKey::of(filter), serde_json::to_string(filter).unwrap_or_default()))
+            .collect();
         reports.iter().map(|report| relay_report(report, &names)).collect()
     }
 }
@@ -186,7 +198,9 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
 fn progress_of(report: &engine::RelayReport) -> RelayProgress {
     let counters = &report.counters;
     let phase = match report.phase {
-        engine::Phase::Waiting => Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned())),
+        engine::Phase::Waiting => {
+            Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned()))
+        }
         engine::Phase::Connecting => Phase::Connecting,
         engine::Phase::Syncing if counters.received == 0 && counters.rounds > 0 => Phase::Reconciling,
         engine::Phase::Syncing => Phase::Fetching,
