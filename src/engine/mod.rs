@@ -320,6 +320,11 @@ impl Engine {
             Err(error) => return self.fail_store(error),
         };
         self.with_relay(relay, |relay, ctx| {
+            let mut records = records;
+            if ctx.config.dry_run {
+                // What is known but no longer held would not be published either.
+                relay.count_would_publish(records.drain(..).flatten().count() as u64);
+            }
             if let Some(history) = relay.history_mut(history) {
                 history.handle_records(records);
             }

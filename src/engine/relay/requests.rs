@@ -67,11 +67,6 @@ impl Relay {
                 ctx.out.push_back(Effect::CheckKnown { ticket, ids });
             }
             Need::Events(ids) => {
-                if ctx.config.dry_run {
-                    self.counters.would_publish += ids.len() as u64;
-                    history.handle_records(Vec::new());
-                    return;
-                }
                 let ticket = ctx.tickets.next();
                 ctx.pending.insert(ticket, Pending::Events { relay, history: id });
                 ctx.out.push_back(Effect::LoadEvents { ticket, ids });
@@ -233,6 +228,10 @@ impl Relay {
 
     pub(in crate::engine) fn negentropy_refused(&self) -> Option<String> {
         self.negentropy_refused.clone()
+    }
+
+    pub(in crate::engine) fn count_would_publish(&mut self, events: u64) {
+        self.counters.would_publish += events;
     }
 
     pub(in crate::engine) fn count_would_store(&mut self, events: u64) {
