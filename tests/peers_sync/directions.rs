@@ -1,9 +1,12 @@
 //! Down, up and both ways, with 20,000 events: afterwards store and relay hold the same, and a second sync has nothing
 //! to do.
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-use crate::events::{self, FUTURE_EVENTS, Taste, sample};
+use relaysync::protocol::Event;
+
+use crate::events::{self, BURST_EVENTS, BURST_SECOND, FUTURE_EVENTS, Taste, sample};
 use crate::peers::{NpmRelay, Peer, PeerConfig, RustNostrRelay};
 use crate::world::{Outcome, World, dump};
 
@@ -42,9 +45,7 @@ fn down(world: &World, relay: &mut Peer, what: &str, options: &[&str]) -> [Outco
 /// How many events of the store are dated in the future.
 fn dated_in_the_future(world: &World) -> u64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is later than 1970").as_secs();
-    let filter = format!("{{\"since\":{now}}}");
-    let call = world.call(&["count", "--store", "store", "--filter", &filter]);
-    call.stdout.trim().parse().unwrap_or_else(|error| panic!("{error}: {call:?}"))
+    world.count("store", &format!("{{\"since\":{now}}}"))
 }
 
 /// Sends a store to an empty relay, and once more.
@@ -139,6 +140,37 @@ fn down_from_a_relay_that_only_pages() {
     assert!(future > FUTURE_EVENTS as u64 / 2);
     let edges = second.number("received") - future;
     assert!(edges < second.number("pages"), "{edges} at edges, {future} in the future: {}", second.report);
+}
+
+/// Pages of 100 at most, and 700 events in one second. What cannot be asked for in any way is a gap, of this second and
+/// no other; a filter that lists kinds and authors can be asked for in parts, which brings everything.
+#[test]
+fn down_from_a_relay_with_small_pages_and_a_full_second() {
+    let world = World::new();
+    let mut relay = loaded(&world, Taste::Npm, PeerConfig { page_cap: Some(100), ..PeerConfig::default() });
+    let (held, second) = (dump(&mut relay), BURST_SECOND);
+    let partial = world.sync(&relay.url, "partial", &[]);
+    partial.tell("npm down, pages of 100, any event");
+    assert_eq!(partial.status, 3, "{}", partial.report);
+    let gaps = partial.report["relays"][0]["gaps"].as_array().expect("a list");
+    let windows: Vec<_> = gaps.iter().map(|gap| (gap["since"].as_u64(), gap["until"].as_u64())).collect();
+    assert_eq!(windows, [(Some(second), Some(second))], "{}", partial.report);
+    let got = world.held("partial");
+    let lacking = held.difference(&got).count();
+    assert!(got.is_subset(&held) && lacking > 0 && lacking < BURST_EVENTS, "{lacking} lacking");
+    let in_second = format!("{{\"since\":{second},\"until\":{second}}}");
+    assert_eq!(world.count("partial", &in_second) as usize, BURST_EVENTS - lacking, "all others are held");
+
+    let everything = filter_that_lists_all(&sample(EVENTS, 1, Taste::Npm));
+    let [_, second] = down(&world, &mut relay, "npm down, pages of 100, in parts", &["--filter", &everything]);
+    assert_eq!(second.number("received"), second.number("duplicate"), "{}", second.report);
+}
+
+/// A filter that selects all of `events`, by naming each of their kinds and authors.
+fn filter_that_lists_all(events: &[Event]) -> String {
+    let kinds: BTreeSet<u16> = events.iter().map(|event| event.kind_number()).collect();
+    let authors: BTreeSet<String> = events.iter().map(|event| event.pubkey.to_hex()).collect();
+    serde_json::json!({ "kinds": kinds, "authors": authors }).to_string()
 }
 
 #[test]

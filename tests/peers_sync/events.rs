@@ -11,6 +11,7 @@ use relaysync::protocol::Event;
 use relaysync::sample::{Burst, SampleConfig, generate};
 
 use crate::peers::read_lines;
+use crate::world::World;
 
 /// Ids of events, in hexadecimal.
 pub(crate) type Ids = BTreeSet<String>;
@@ -49,6 +50,19 @@ pub(crate) fn sample(count: usize, seed: u64, taste: Taste) -> Vec<Event> {
     if taste == Taste::Npm {
         events.retain(|event| event.kind_number() != DELETION);
     }
+    events
+}
+
+/// The events without the burst: for relays whose page cannot hold it.
+pub(crate) fn spread(events: &[Event]) -> Vec<Event> {
+    events.iter().filter(|event| event.created_at_secs() != BURST_SECOND).cloned().collect()
+}
+
+/// What a store keeps of the events: none of them deletes or supersedes another.
+pub(crate) fn kept_together(world: &World, mut events: Vec<Event>) -> Vec<Event> {
+    world.import("kept-together", &write(world.path(), "kept-together.jsonl", &events));
+    let kept = world.held("kept-together");
+    events.retain(|event| kept.contains(&event.id.to_hex()));
     events
 }
 

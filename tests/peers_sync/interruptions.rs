@@ -1,7 +1,7 @@
 //! Ctrl-C, SIGTERM, and a store that is in use.
 
 use crate::call::Call;
-use crate::events::{self, BURST_SECOND, FUTURE_EVENTS, Taste, sample};
+use crate::events::{self, FUTURE_EVENTS, Taste, sample, spread};
 use crate::peers::{NpmRelay, Peer, PeerConfig};
 use crate::world::{END_MAX, World, dump};
 
@@ -11,9 +11,7 @@ const PAGE_EVENTS: usize = 20;
 
 /// A relay with small pages, and without the second that has more events than fit in one.
 fn slow_relay(world: &World) -> Peer {
-    let all = sample(EVENTS, 3, Taste::Npm);
-    let spread = all.iter().filter(|event| event.created_at_secs() != BURST_SECOND);
-    let load = events::write(world.path(), "sample.jsonl", spread);
+    let load = events::write(world.path(), "sample.jsonl", &spread(&sample(EVENTS, 3, Taste::Npm)));
     NpmRelay::start(&PeerConfig { load: Some(load), page_cap: Some(PAGE_EVENTS), ..PeerConfig::default() })
 }
 

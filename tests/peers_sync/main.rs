@@ -4,6 +4,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long things really take is tested here")]
 
 #[path = "../program/call.rs"]
+#[expect(dead_code, reason = "other tests use the rest of it")]
 mod call;
 #[path = "../support/peers.rs"]
 mod peers;

@@ -59,6 +59,12 @@ impl World {
         ids_of(&call.stdout.lines().map(str::to_owned).collect::<Vec<_>>())
     }
 
+    /// How many events of `store` the filter selects.
+    pub(crate) fn count(&self, store: &str, filter: &str) -> u64 {
+        let call = self.call(&["count", "--store", store, "--filter", filter]);
+        call.stdout.trim().parse().unwrap_or_else(|error| panic!("{error}: {call:?}"))
+    }
+
     /// Puts the events of a file into `store`.
     pub(crate) fn import(&self, store: &str, file: &Path) {
         let text = std::fs::read_to_string(file).expect("it was written");
@@ -128,11 +134,17 @@ impl Running {
     /// Waits for a line on stderr that has all of `words`.
     #[track_caller]
     pub(crate) fn wait_for_line(&self, words: &[&str]) -> String {
+        self.wait_for(|line| words.iter().all(|word| line.contains(word)))
+    }
+
+    /// Waits for a line on stderr that is wanted.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, wanted: impl Fn(&str) -> bool) -> String {
         let until = Instant::now() + WAIT_MAX;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let line = self.stderr.recv_timeout(left).unwrap_or_else(|error| panic!("no line {words:?}: {error}"));
-            if words.iter().all(|word| line.contains(word)) {
+            let line = self.stderr.recv_timeout(left).unwrap_or_else(|error| panic!("the line never came: {error}"));
+            if wanted(&line) {
                 return line;
             }
         }

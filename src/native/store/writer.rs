@@ -7,6 +7,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransacti
 
 use super::NativeStoreConfig;
 use super::bodies::{self, Packer};
+use super::create::create;
 use super::error::StoreFault;
 use super::fates::Fates;
 use super::layout::{self, RunTables};
@@ -36,14 +37,11 @@ pub(super) struct Writer {
 impl Writer {
     /// Opens or creates the file.
     pub(super) fn open(path: &Path, config: NativeStoreConfig) -> Result<(Self, View), StoreFault> {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
+        if !path.try_exists()? {
+            create(path, prepare)?;
         }
         let database = Database::builder().set_cache_size(config.cache_bytes_max).create(path)?;
-        check_format(&database)?;
-        let transaction = database.begin_write()?;
-        create_tables(&transaction)?;
-        transaction.commit()?;
+        prepare(&database)?;
         let mut writer = Self { database, config: config.store, merges: Vec::new(), next_run: 0, has_leftovers: false };
         let view = writer.restore()?;
         Ok((writer, view))
@@ -176,6 +174,15 @@ impl Writer {
 }
 
 /// Refuses a file of another program or of a later version of this one, before anything is written to it.
+/// Sees that the database is a store, which an empty one becomes.
+fn prepare(database: &Database) -> Result<(), StoreFault> {
+    check_format(database)?;
+    let transaction = database.begin_write()?;
+    create_tables(&transaction)?;
+    transaction.commit()?;
+    Ok(())
+}
+
 fn check_format(database: &Database) -> Result<(), StoreFault> {
     let transaction = database.begin_read()?;
     let numbers = match transaction.open_table(layout::NUMBERS) {
