@@ -202,6 +202,7 @@ fn progress_of(report: &engine::RelayReport) -> RelayProgress {
             Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned()))
         }
         engine::Phase::Connecting => Phase::Connecting,
+        engine::Phase::Syncing if counters.published > 0 => Phase::Publishing,
         engine::Phase::Syncing if counters.received == 0 && counters.rounds > 0 => Phase::Reconciling,
         engine::Phase::Syncing => Phase::Fetching,
         engine::Phase::Cooldown => Phase::Waiting("the relay limits how much it is asked".to_owned()),
