@@ -319,17 +319,7 @@ impl Engine {
             Ok(records) => records,
             Err(error) => return self.fail_store(error),
         };
-        self.with_relay(relay, |relay, ctx| {
-            let mut records = records;
-            if ctx.config.dry_run {
-                // What is known but no longer held would not be published either.
-                relay.count_would_publish(records.drain(..).flatten().count() as u64);
-            }
-            if let Some(history) = relay.history_mut(history) {
-                history.handle_records(records);
-            }
-            relay.pump(ctx);
-        });
+        self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
     }
 
     fn poll_pipeline(&mut self) {
@@ -341,7 +331,7 @@ impl Engine {
 
     fn emit_work(&mut self, work: Work) {
         self.out.push_back(match work {
-            Work::Verify(ticket, events) => Effect::Verify { ticket, events },
+            Work::Verify { ticket, events, look_up } => Effect::Verify { ticket, events, look_up },
             Work::Commit(ticket, batch) => Effect::Commit { ticket, batch },
         });
     }

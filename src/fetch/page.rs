@@ -181,10 +181,8 @@ impl Page {
 
     /// Something new came: the cursor moves down, or stays within its second with a larger edge.
     fn advance(&mut self, page: Tally, probing: bool, hint: EoseHint, budget: &mut Budget) -> PageEnd {
-        if let Some(events) = self.last_page_events.take() {
-            if events < self.asked {
-                budget.learn_page_cap(events);
-            }
+        if let Some(events) = self.last_page_events.take_if(|events| *events < self.asked) {
+            budget.learn_page_cap(events);
         }
         let overflowed = probing.then(|| (self.cursor, std::mem::take(&mut self.edge)));
         let events = page.seen.len();

@@ -11,6 +11,7 @@ use crate::protocol::message::client;
 use crate::relay::session::wire_name;
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
+use crate::store::Record;
 
 impl Relay {
     /// Goes on with everything, as far as possible now.
@@ -230,12 +231,25 @@ impl Relay {
         self.negentropy_refused.clone()
     }
 
-    pub(in crate::engine) fn count_would_publish(&mut self, events: u64) {
-        self.counters.would_publish += events;
-    }
-
     pub(in crate::engine) fn count_would_store(&mut self, events: u64) {
         self.counters.would_store += events;
+    }
+
+    /// Events to publish have been loaded. A dry run only counts them.
+    pub(in crate::engine) fn handle_records(
+        &mut self,
+        id: HistoryId,
+        mut records: Vec<Option<Record>>,
+        ctx: &mut Ctx<'_>,
+    ) {
+        if ctx.config.dry_run {
+            self.counters.would_publish += records.iter().flatten().count() as u64;
+            records.clear();
+        }
+        if let Some(history) = self.histories.get_mut(&id) {
+            history.handle_records(records);
+        }
+        self.pump(ctx);
     }
 }
 

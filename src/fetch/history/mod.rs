@@ -127,9 +127,9 @@ pub struct History {
     held_reply: Option<(u64, Vec<u8>)>,
     close_reconciliation: Option<u64>,
     publish: Publish,
-    /// What the relay has, gathered by paging for `up`.
+    /// What the relay has in the windows that were paged, gathered for `up`.
     relay_ids: Vec<[u8; 32]>,
-    compared: bool,
+    paged: Vec<Window>,
     proofs: coverage::Proofs,
     mark_due: bool,
     marks_on_the_way: u32,
@@ -172,7 +172,7 @@ impl History {
             close_reconciliation: None,
             publish: Publish::default(),
             relay_ids: Vec::new(),
-            compared: false,
+            paged: Vec::new(),
             proofs: coverage::Proofs::new(parts.todo.kept, parts.now_secs),
             mark_due: false,
             marks_on_the_way: 0,
@@ -313,6 +313,7 @@ impl History {
         }
         if self.page.is_none() {
             let window = self.windows.pop_front()?;
+            self.paged.push(window);
             self.page = Some((Page::new(window), window));
         }
         let (page, _) = self.page.as_mut()?;
@@ -409,15 +410,15 @@ impl History {
         self.ids.is_idle() && self.unchecked.is_empty() && !self.checking && self.held_reply.is_none()
     }
 
-    /// After paging, what the relay was not seen to have is offered to it.
+    /// What the relay was not seen to have in the windows that were paged is offered to it.
     fn compare(&mut self) {
-        if !self.options.direction.is_up() || self.compared || !self.methods.contains(&Method::Req) {
+        let paged = std::mem::take(&mut self.paged);
+        if !self.options.direction.is_up() {
             return;
         }
-        self.compared = true;
         self.relay_ids.sort_unstable();
         let set = self.set.clone();
-        for item in set.items() {
+        for item in paged.iter().flat_map(|window| &set.items()[set.range(*window)]) {
             if self.relay_ids.binary_search(&item.id).is_err() {
                 self.publish.offer(item.id);
             }

@@ -8,6 +8,7 @@ mod export;
 mod import;
 pub mod key;
 mod lines;
+mod memory;
 mod numbers;
 pub mod progress;
 mod query;
@@ -57,6 +58,7 @@ enum Command {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    memory::keep_one_heap();
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(error) => return usage(&error).into(),

@@ -195,6 +195,7 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
     }
 }
 
+/// How far a relay is, as the view shows it.
 fn progress_of(report: &engine::RelayReport) -> RelayProgress {
     let counters = &report.counters;
     let phase = match report.phase {
