@@ -212,7 +212,9 @@ impl History {
             self.checking = true;
             return Some(Need::Known(std::mem::take(&mut self.unchecked)));
         }
-        if let Some(ids) = self.publish.poll_load(config.publish_in_flight_max) {
+        if self.may_publish()
+            && let Some(ids) = self.publish.poll_load(config.publish_in_flight_max)
+        {
             return Some(Need::Events(ids));
         }
         if std::mem::take(&mut self.mark_due) {
@@ -246,6 +248,12 @@ impl History {
             }
             _ => {}
         }
+    }
+
+    /// Where events come down, too, those that go up are loaded once all others are stored: what the relay's events
+    /// supersede or delete is then held no more, and no relay takes it.
+    fn may_publish(&self) -> bool {
+        !self.options.direction.is_down() || self.stage >= Stage::Publishing && self.unsettled == 0
     }
 
     /// The next thing to send, if there is one. A subscription that is opened will be `subscription`; `room` says

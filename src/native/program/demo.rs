@@ -1,160 +1,188 @@
-//! `relaysync demo`: relays of every trying kind on this machine, and a sync that gets everything from them.
+//! `relaysync demo`: a sync with relays of four sorts, all on this machine, before the eyes of who tries the program.
 
-use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::Args;
-
-use super::progress::ProgressView;
-use super::selection::Selection;
-use super::sync_run::{Job, progress_of};
-use super::{Exit, Failure, lines, numbers};
+use super::numbers::{count, counted};
+use super::report::Report;
+use super::sync_run::{Job, print};
+use super::{Exit, Failure, interrupted, store};
 use crate::ingest::Verified;
-use crate::native::clock::unix_secs;
 use crate::native::serve::RelayService;
 use crate::native::{NativeRuntime, SocketConfig};
-use crate::protocol::{Event, Filter};
+use crate::protocol::{Event, Filter, Window};
+use crate::runtime::{Clock, Runtime};
 use crate::sample::{Burst, SampleConfig, generate};
 use crate::serve::ServeConfig;
-use crate::store::{Batch, MemoryStore, Store};
+use crate::store::{Batch, MemoryStore, Store, StoreConfig};
 
-/// All events of the demo.
+/// How many events are generated.
 const EVENTS: usize = 6_000;
-/// Events of one relay; each shares half of them with the next.
-const RELAY_EVENTS: usize = 3_000;
-/// Events in one second, more than a page of the relay that has them.
-const BURST_EVENTS: usize = 700;
-/// The past that the events lie in, in seconds.
-const PAST_SECS: u64 = 30 * 24 * 3600;
+/// More than [`PAGE_EVENTS`], all in one second.
+const BURST: Burst = Burst { second: 1_710_000_000, events: 700 };
+/// What a relay gives at once, as many do.
+const PAGE_EVENTS: usize = 500;
+/// The page of a relay that gives little at once.
+const SMALL_PAGE_EVENTS: usize = 100;
+/// One in so many events is at all relays.
+const SHARED_EVERY: usize = 10;
+/// The kinds of the sample. As the filter lists them, it can be split where a second is too full.
+const KINDS: &[u16] = &[0, 1, 3, 5, 6, 7, 1111, 1617, 1618, 1621, 10002, 30023, 30617, 30618];
 
-/// Show a sync at work: start three difficult relays on this machine, fetch everything from them, and compare.
+/// Watch a sync: four small relays with generated events are started on this machine, one of them without NIP-77,
+/// one that gives at most 100 events a page, one with more events in one second than fit in a page.
 ///
-/// Nothing is left behind: relays and store live in memory and end with the program.
-#[derive(Debug, Clone, Args)]
-pub(super) struct DemoArguments {
-    /// What the generated events depend on.
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
-    seed: u64,
+/// Nothing beyond this machine is contacted, and nothing is left behind.
+#[derive(Debug, Clone, clap::Args)]
+pub(super) struct DemoArguments {}
+
+/// Runs the demo, to its end or until the operator ends it.
+pub(super) async fn run(_arguments: DemoArguments) -> Result<Exit, Failure> {
+    let folder = Folder::new()?;
+    tokio::select! {
+        result = show(&folder.0) => result,
+        signal = interrupted() => Err(Failure::new(format!("{}; the demo's store is removed", signal?))),
+    }
 }
 
-pub(super) async fn run(arguments: DemoArguments) -> Result<Exit, Failure> {
-    let events = tokio::task::spawn_blocking(move || generate(&sample(arguments.seed))).await.map_err(Failure::new)?;
-    let expected = MemoryStore::default();
-    let mut relays = Vec::new();
-    for (config, trouble, events) in parts(&events) {
-        relays.push(DemoRelay::start(config, trouble, events, &expected).await?);
-    }
-    lines::write(introduction(&relays).into_bytes()).await?;
+async fn show(folder: &Path) -> Result<Exit, Failure> {
+    let events = tokio::task::spawn_blocking(sample).await.map_err(Failure::new)?;
+    let relays = start_relays(&events).await?;
+    print(&introduction(&relays, events.len()))?;
 
-    let store = MemoryStore::default();
-    let runtime = NativeRuntime::new(store.clone(), SocketConfig::default(), None).map_err(Failure::new)?;
-    let mut view = ProgressView::new();
-    let job = Job::of(relays.iter().map(|relay| relay.service.url()).collect(), vec![Filter::new()]);
-    let report = job
-        .run(Arc::new(runtime), |progress, now| {
-            progress.iter().for_each(|relay| view.update(&progress_of(relay), now.instant));
-        })
-        .await?;
-    view.finish();
+    let store = store::open(&folder.join("store")).await?;
+    let runtime = Arc::new(NativeRuntime::new(store, SocketConfig::default(), None).map_err(Failure::new)?);
+    let now_secs = runtime.clock().now().unix_secs;
+    let older_half = relays[0].events.iter().take(relays[0].events.len() / 2).cloned().collect();
+    put(runtime.store(), older_half, now_secs).await?;
+    print("The store already has the older half of the first relay's events. Syncing all four:\n\n")?;
+    let first = sync(&relays, &runtime).await?;
+
+    let held = check(&relays, &runtime, now_secs).await?;
+    print(&format!("\nChecked: the store holds {}, exactly what the relays hold together.\n", counted(held, "event")))?;
+
+    print("\nOnce more, with nothing new anywhere:\n\n")?;
+    let second = sync(&relays, &runtime).await?;
+    let received: u64 = second.relays.iter().map(|relay| relay.received).sum();
+    check(&relays, &runtime, now_secs).await?;
+    let exit = if first.complete { second.exit() } else { first.exit() };
+    if exit == Exit::Complete && received == 0 {
+        print(
+            "\nThe second sync received no event. Now try your own: relaysync sync wss://some.relay --filter '{\"kinds\":[1]}'\n",
+        )?;
+    } else {
+        print(&format!("\nThat is not as it should be: {} came again.\n", counted(received, "event")))?;
+    }
     for relay in relays {
         relay.service.shutdown().await;
     }
-    let verdict = compare(&held(&expected).await?, &held(&store).await?);
-    let text = format!("{}{}\n", report.to_text(), verdict.as_ref().unwrap_or_else(|lacking| lacking));
-    lines::write(text.into_bytes()).await?;
-    Ok(if verdict.is_ok() { report.exit() } else { Exit::Failed })
+    Ok(if received == 0 { exit } else { Exit::Failed })
 }
 
-fn sample(seed: u64) -> SampleConfig {
-    let now_secs = unix_secs();
-    SampleConfig {
-        seed,
-        events: EVENTS,
-        from_secs: now_secs.saturating_sub(PAST_SECS),
-        to_secs: now_secs,
-        // Late enough that the last relay has all of it.
-        burst: Some(Burst { second: now_secs.saturating_sub(PAST_SECS / 10), events: BURST_EVENTS }),
-        ..SampleConfig::default()
-    }
+fn sample() -> Vec<Event> {
+    generate(&SampleConfig { events: EVENTS, burst: Some(BURST), ..SampleConfig::default() })
 }
 
-/// One relay of each difficult kind, and its share of the events.
-fn parts(events: &[Event]) -> [(ServeConfig, &'static str, &[Event]); 3] {
-    let share = |index: usize| {
-        let begin = (events.len() - RELAY_EVENTS) * index / 2;
-        &events[begin..begin + RELAY_EVENTS]
-    };
-    let plain = ServeConfig { page_events_max: 500, ..ServeConfig::default() };
-    let unable = ServeConfig { negentropy: false, ..plain.clone() };
-    let small = ServeConfig { page_events_max: 100, page_events_default: 100, ..unable.clone() };
-    [
-        (unable, "no set reconciliation (NIP-77)", share(0)),
-        (small, "no more than 100 events a page", share(1)),
-        (plain, "700 events in one second, more than its page of 500", share(2)),
-    ]
-}
-
-/// A relay on a free port of this machine.
+/// One of the relays.
 struct DemoRelay {
     service: RelayService,
-    trouble: &'static str,
-    events: usize,
+    events: Vec<Event>,
+    description: String,
 }
 
-impl DemoRelay {
-    /// Starts it with `events`. What it holds of them goes into `expected`, too.
-    async fn start(
-        config: ServeConfig,
-        trouble: &'static str,
-        events: &[Event],
-        expected: &MemoryStore,
-    ) -> Result<Self, Failure> {
-        let store = MemoryStore::default();
-        commit(&store, events).await?;
-        let held = held(&store).await?;
-        commit(expected, events).await?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let service = RelayService::bind(address, config, Arc::new(store)).await.map_err(Failure::new)?;
-        Ok(Self { service, trouble, events: held.len() })
+/// Starts the relays, each with its share of the events. The burst is at the last one.
+async fn start_relays(events: &[Event]) -> Result<Vec<DemoRelay>, Failure> {
+    let paging = |page_events| ServeConfig {
+        negentropy: false,
+        page_events_max: page_events,
+        page_events_default: page_events,
+        ..ServeConfig::default()
+    };
+    let sorts = [
+        ("can compare sets (NIP-77)".to_owned(), ServeConfig::default()),
+        ("cannot compare sets, so it is paged".to_owned(), paging(PAGE_EVENTS)),
+        (format!("gives at most {SMALL_PAGE_EVENTS} events a page"), paging(SMALL_PAGE_EVENTS)),
+        (format!("has {} events in one second, {PAGE_EVENTS} a page", BURST.events), paging(PAGE_EVENTS)),
+    ];
+    let (last, mut relays) = (sorts.len() - 1, Vec::new());
+    for (number, (description, config)) in sorts.into_iter().enumerate() {
+        let is_here = |(index, event): &(usize, &Event)| match event.created_at_secs() {
+            second if second == BURST.second => number == last,
+            _ => index.is_multiple_of(SHARED_EVERY) || index % (last + 1) == number,
+        };
+        let events: Vec<Event> = events.iter().enumerate().filter(is_here).map(|(_, event)| event.clone()).collect();
+        let store = MemoryStore::new(StoreConfig::default());
+        put(&store, events.clone(), 0).await?;
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let service = RelayService::bind(listen, config, Arc::new(store)).await.map_err(Failure::new)?;
+        relays.push(DemoRelay { service, events, description });
+    }
+    Ok(relays)
+}
+
+fn introduction(relays: &[DemoRelay], events: usize) -> String {
+    let mut text = format!("Four relays on this machine, with {} generated events:\n\n", count(events as u64));
+    for relay in relays {
+        let events = counted(relay.events.len() as u64, "event");
+        text += &format!("  {}  {events:>12}, {}\n", relay.service.url(), relay.description);
+    }
+    text + "\n"
+}
+
+async fn sync<S: Store>(relays: &[DemoRelay], runtime: &Arc<NativeRuntime<S>>) -> Result<Report, Failure> {
+    let urls = relays.iter().map(|relay| relay.service.url()).collect();
+    let report = Job::of(urls, vec![filter()]).run_shown(runtime.clone()).await?;
+    print(&report.to_text())?;
+    Ok(report)
+}
+
+fn filter() -> Filter {
+    Filter::new().kinds(KINDS.iter().map(|kind| (*kind).into()))
+}
+
+async fn put<S: Store>(store: &S, events: Vec<Event>, now_secs: u64) -> Result<(), Failure> {
+    // We have signed them ourselves a moment ago.
+    let events = events.into_iter().map(Verified::trust).collect();
+    store.commit(Batch { events, coverage: Vec::new(), now_secs }).await.map_err(Failure::new)?;
+    Ok(())
+}
+
+/// Compares the store with what another makes of all that the relays hold: how many events both have.
+async fn check<S: Store>(relays: &[DemoRelay], runtime: &NativeRuntime<S>, now_secs: u64) -> Result<u64, Failure> {
+    let expected = MemoryStore::new(StoreConfig::default());
+    for relay in relays {
+        put(&expected, relay.events.clone(), now_secs).await?;
+    }
+    let expected = expected.held_items(&Filter::new(), Window::ALL, now_secs).await.map_err(Failure::new)?;
+    let held = runtime.store().held_items(&Filter::new(), Window::ALL, now_secs).await.map_err(Failure::new)?;
+    if held.items() == expected.items() {
+        Ok(held.len() as u64)
+    } else {
+        let (held, expected) = (count(held.len() as u64), count(expected.len() as u64));
+        Err(Failure::new(format!(
+            "the store differs from the relays: it holds {held} events, and should hold {expected}"
+        )))
     }
 }
 
-async fn commit(store: &MemoryStore, events: &[Event]) -> Result<(), Failure> {
-    // They were signed a moment ago by ourselves.
-    let events = events.iter().cloned().map(Verified::trust).collect();
-    let batch = Batch { events, coverage: Vec::new(), now_secs: unix_secs() };
-    store.commit(batch).await.map(|_| ()).map_err(Failure::new)
-}
+/// A folder of our own for the demo's store, removed when dropped.
+struct Folder(PathBuf);
 
-/// The ids of all events that a store holds.
-async fn held(store: &MemoryStore) -> Result<BTreeSet<[u8; 32]>, Failure> {
-    let mut selection = Selection::new(store, vec![Filter::new()], unix_secs());
-    let mut ids = BTreeSet::new();
-    loop {
-        let page = selection.next_page().await?;
-        if page.is_empty() {
-            return Ok(ids);
+impl Folder {
+    fn new() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("relaysync-demo-{}", std::process::id()));
+        match std::fs::create_dir(&path) {
+            Ok(()) => Ok(Self(path)),
+            Err(error) => Err(Failure::new(format!("cannot make the folder {}: {error}", path.display()))),
         }
-        ids.extend(page.into_iter().map(|record| record.id));
     }
 }
 
-fn introduction(relays: &[DemoRelay]) -> String {
-    let mut text = String::from("Three relays on this machine, each sharing events with the next:\n");
-    for DemoRelay { service, trouble, events } in relays {
-        text += &format!("  {}  {}; {trouble}\n", service.url(), numbers::counted(*events as u64, "event"));
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::warn!("the folder {} could not be removed: {error}", self.0.display());
+        }
     }
-    text
-}
-
-/// What the store has, in words; an error if it is not what was to be expected.
-fn compare(expected: &BTreeSet<[u8; 32]>, held: &BTreeSet<[u8; 32]>) -> Result<String, String> {
-    if expected == held {
-        let events = numbers::counted(held.len() as u64, "event");
-        return Ok(format!("The store now holds exactly what the relays have together: {events}."));
-    }
-    let missing = numbers::counted(expected.difference(held).count() as u64, "event");
-    let surplus = numbers::counted(held.difference(expected).count() as u64, "event");
-    Err(format!("The store is not what the relays have together: {missing} missing, {surplus} too many."))
 }

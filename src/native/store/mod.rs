@@ -10,6 +10,7 @@
 //! What is gone is a byte in a table of fates, beside entries that stay; its body is cut out at once.
 
 mod bodies;
+mod create;
 mod error;
 mod fates;
 mod key_filter;

@@ -7,6 +7,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransacti
 
 use super::NativeStoreConfig;
 use super::bodies::{self, Packer};
+use super::create::create;
 use super::error::StoreFault;
 use super::fates::Fates;
 use super::layout::{self, RunTables};
@@ -36,15 +37,11 @@ pub(super) struct Writer {
 impl Writer {
     /// Opens or creates the file.
     pub(super) fn open(path: &Path, config: NativeStoreConfig) -> Result<(Self, View), StoreFault> {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
+        if !path.try_exists()? {
+            create(path, prepare)?;
         }
         let database = Database::builder().set_cache_size(config.cache_bytes_max).create(path)?;
-        if !has_format(&database)? {
-            let transaction = database.begin_write()?;
-            create_tables(&transaction)?;
-            transaction.commit()?;
-        }
+        prepare(&database)?;
         let mut writer = Self { database, config: config.store, merges: Vec::new(), next_run: 0, has_leftovers: true };
         let view = writer.restore()?;
         Ok((writer, view))
@@ -174,6 +171,16 @@ impl Writer {
         self.next_run += 1;
         self.next_run
     }
+}
+
+/// Sees that the database is a store, which a new one becomes.
+fn prepare(database: &Database) -> Result<(), StoreFault> {
+    if !has_format(database)? {
+        let transaction = database.begin_write()?;
+        create_tables(&transaction)?;
+        transaction.commit()?;
+    }
+    Ok(())
 }
 
 /// Is the file a store of ours? False if it is new; an error if it is another program's or has a later format.
