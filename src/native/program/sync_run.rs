@@ -96,7 +96,11 @@ impl Job {
     }
 
     /// Runs to the end, to the time limit, or until the operator ends it.
-    pub(super) async fn run<R: Runtime>(self, runtime: Arc<R>, mut show: impl FnMut(&[engine::RelayReport], Now)) -> Result<Report, Failure> {
+    pub(super) async fn run<R: Runtime>(
+        self,
+        runtime: Arc<R>,
+        mut show: impl FnMut(&[engine::RelayReport], Now),
+    ) -> Result<Report, Failure> {
         let begun = runtime.clock().now();
         let (mut commands, inbox) = mpsc::channel(1);
         let notified = runtime.clone();
@@ -116,7 +120,9 @@ impl Job {
             self.wait_for_end().await?;
             commands.send(Command::Stop).await.map_err(Failure::new)?;
             tokio::time::sleep(STOP_TIMEOUT).await;
-            Err::<std::convert::Infallible, _>(Failure::new("the store does not finish what it was given; what it has committed is kept"))
+            Err::<std::convert::Infallible, _>(Failure::new(
+                "the store does not finish what it was given; what it has committed is kept",
+            ))
         };
         let reports = tokio::select! {
             result = &mut engine => result.map_err(Failure::new)?,
@@ -141,8 +147,11 @@ impl Job {
     }
 
     fn relay_reports(&self, reports: &[engine::RelayReport]) -> Vec<RelayReport> {
-        let names: BTreeMap<FilterKey, String> =
-            self.filters.iter().map(|filter| (FilterKey::of(filter), serde_json::to_string(filter).unwrap_or_default())).collect();
+        let names: BTreeMap<FilterKey, String> = self
+            .filters
+            .iter()
+            .map(|filter| (FilterKey::of(filter), serde_json::to_string(filter).unwrap_or_default()))
+            .collect();
         reports.iter().map(|report| relay_report(report, &names)).collect()
     }
 }
@@ -186,7 +195,9 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
 fn progress_of(report: &engine::RelayReport) -> RelayProgress {
     let counters = &report.counters;
     let phase = match report.phase {
-        engine::Phase::Waiting => Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned())),
+        engine::Phase::Waiting => {
+            Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned()))
+        }
         engine::Phase::Connecting => Phase::Connecting,
         engine::Phase::Syncing if counters.received == 0 && counters.rounds > 0 => Phase::Reconciling,
         engine::Phase::Syncing => Phase::Fetching,
