@@ -114,4 +114,6 @@ pub mod runtime;
 #[cfg(any(feature = "native", feature = "testing"))]
 pub mod sample;
 pub mod serve;
+#[cfg(feature = "testing")]
+pub mod sim;
 pub mod store;

@@ -48,13 +48,18 @@ impl ItemCache {
         Wanted::Load(ticket)
     }
 
-    /// A set was loaded, or could not be. Gives back who waits for it.
-    pub(super) fn handle_loaded(&mut self, ticket: Ticket, set: Option<&Arc<ItemSet>>, now: Instant) -> Vec<Waiter> {
-        let Some((key, waiters)) = self.loading.remove(&ticket) else { return Vec::new() };
+    /// A set was loaded, or could not be. Gives back who waits for it; `None` if it was not asked for.
+    pub(super) fn handle_loaded(
+        &mut self,
+        ticket: Ticket,
+        set: Option<&Arc<ItemSet>>,
+        now: Instant,
+    ) -> Option<Vec<Waiter>> {
+        let (key, waiters) = self.loading.remove(&ticket)?;
         if let Some(set) = set {
             self.loaded.insert(key, (set.clone(), now));
         }
-        waiters
+        Some(waiters)
     }
 
     /// Forgets a set, so that the next history sees what is held by then.

@@ -283,6 +283,7 @@ impl Engine {
 
     fn handle_items(&mut self, ticket: Ticket, result: Result<std::sync::Arc<crate::protocol::ItemSet>, String>) {
         let waiters = self.items.handle_loaded(ticket, result.as_ref().ok(), self.now.instant);
+        let Some(waiters) = waiters else { return };
         let set = match result {
             Ok(set) => set,
             Err(error) => return self.fail_store(error),

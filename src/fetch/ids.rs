@@ -78,9 +78,10 @@ impl IdFetch {
         } else if received == 0 {
             budget.learn_ids_silence(chunk.asked);
         }
+        // What a cap, or the silence of a relay that was asked for too many ids, has cut off was no attempt.
+        let cut = chunk.asked > budget.ids_per_request() && (received > 0 || !answered)
+            || answered && received > 0 && chunk.left.len() >= received;
         for id in chunk.left {
-            // As long as a request brings something, the rest may have been cut by a cap: that is no attempt.
-            let cut = received > 0 && chunk.asked > budget.ids_per_request();
             match chunk.attempt + u8::from(!cut) {
                 next if next <= ATTEMPTS_MAX => self.queue.push_back((id, next)),
                 _ => {

@@ -137,9 +137,11 @@ impl Page {
             self.page.newer += 1;
             return false;
         }
-        if self.page.seen.insert(seen) && !self.edge.contains(&seen) {
-            self.page.fresh += 1;
+        // A repetition within a page was not asked for: else one event, sent for ever, would pass for progress.
+        if seen.created_at < self.window.since || !self.page.seen.insert(seen) {
+            return false;
         }
+        self.page.fresh += usize::from(!self.edge.contains(&seen));
         true
     }
 
@@ -152,6 +154,7 @@ impl Page {
     pub fn handle_end(&mut self, hint: EoseHint, budget: &mut Budget) -> PageEnd {
         let probing = matches!(self.state, State::Probing { .. });
         let page = std::mem::take(&mut self.page);
+        budget.learn_page(page.seen.len());
         if page.fresh > 0 {
             return self.advance(page, probing, hint, budget);
         }
@@ -159,21 +162,21 @@ impl Page {
             self.state = State::Done;
             return PageEnd::UntilIgnored { window: self.rest() };
         }
-        if probing || page.seen.is_empty() || hint == EoseHint::Finish {
-            // Nothing below, however much the relay would give.
+        let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
+        if repeated == 0 || hint == EoseHint::Finish && !probing {
+            // Nothing there, however much the relay would give.
             self.state = State::Done;
             return PageEnd::Drained;
         }
-        // The page repeats the cursor's second and nothing else. It ends here if it could have held more.
-        let events = page.seen.len();
-        let filled = events >= self.asked || budget.page_cap().is_some_and(|cap| events >= cap);
-        if filled {
-            return self.overflow(self.cursor);
-        }
-        if budget.page_cap().is_some() || self.cursor <= self.window.since {
+        // The page repeats the cursor's second and nothing else. That second ends here if the page could have held more.
+        if probing || budget.page_cap().is_some() || repeated >= self.asked || self.cursor <= self.window.since {
+            if budget.may_be_cut(repeated, self.asked) {
+                return self.overflow(self.cursor);
+            }
             self.state = State::Done;
             return PageEnd::Drained;
         }
+        let events = repeated;
         self.last_page_events = Some(events);
         self.state = State::Probing { under_way: false };
         PageEnd::Advanced { proven_from: self.cursor.saturating_add(1) }

@@ -21,6 +21,8 @@ pub struct Publish {
     loading: bool,
     loaded: VecDeque<(Record, u8)>,
     in_flight: BTreeMap<[u8; 32], (Record, Instant, u8)>,
+    /// When the last OK came.
+    answered_at: Option<Instant>,
     /// Events refused, and the first refusal's words.
     pub refused: Option<(usize, String)>,
     /// Events without an answer.
@@ -62,9 +64,11 @@ impl Publish {
     }
 
     /// An OK came. `None` if it is for no event of ours.
-    pub fn handle_ok(&mut self, id: &str) -> Option<Record> {
+    pub fn handle_ok(&mut self, id: &str, now: Instant) -> Option<Record> {
         let id: [u8; 32] = hex::decode(id)?.try_into().ok()?;
-        self.in_flight.remove(&id).map(|(record, ..)| record)
+        let (record, ..) = self.in_flight.remove(&id)?;
+        self.answered_at = Some(now);
+        Some(record)
     }
 
     /// The relay does not want this event.
@@ -78,9 +82,10 @@ impl Publish {
         self.loaded.push_front((record, 1));
     }
 
-    /// When the oldest event on its way is overdue.
-    pub fn oldest_sent_at(&self) -> Option<Instant> {
-        self.in_flight.values().map(|(_, sent_at, _)| *sent_at).min()
+    /// Since when the relay owes an OK: a relay that answers one event after the other is not overdue with the last.
+    pub fn waiting_since(&self) -> Option<Instant> {
+        let oldest = self.in_flight.values().map(|(_, sent_at, _)| *sent_at).min()?;
+        Some(self.answered_at.map_or(oldest, |at| at.max(oldest)))
     }
 
     /// Everything on its way is overdue, or was lost with the connection: sent once more, or given up.
@@ -102,6 +107,7 @@ impl Publish {
     /// Nothing more is sent. Gives back how many events are left.
     pub fn give_up(&mut self) -> usize {
         let left = self.queue.len() + self.loaded.len() + self.in_flight.len();
+        self.loading = false;
         self.queue.clear();
         self.loaded.clear();
         self.in_flight.clear();

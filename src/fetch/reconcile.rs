@@ -244,8 +244,9 @@ fn cut(set: &ItemSet, window: Window, items_max: usize) -> Vec<Window> {
     let items = &set.items()[range];
     let (mut parts, mut until, mut end) = (Vec::new(), window.until, items.len());
     while end > items_max {
-        let since = items[end - items_max].created_at;
-        // A second with more items than fit stays one part.
+        // The lowest second from which on all items fit; a second with more items than fit stays one part.
+        let fits = items[end - items_max - 1].created_at.saturating_add(1);
+        let since = fits.min(items[end - 1].created_at);
         let begin = items.partition_point(|item| item.created_at < since);
         if begin == 0 {
             break;
@@ -265,7 +266,6 @@ fn halves(set: &ItemSet, window: Window, now_secs: u64) -> Vec<Window> {
         items.get(items.len() / 2).map(|item| item.created_at).filter(|since| *since > window.since && *since <= top);
     let since = match by_items.filter(|_| items.len() > 64) {
         Some(since) => since,
-        // Most events are of late: when all of time is too much, the last tenth of it is a better half.
         None => window.since + (top - window.since) / 2 + 1,
     };
     if since <= window.since || since > window.until {

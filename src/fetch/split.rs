@@ -87,8 +87,7 @@ impl Split {
         if seen.created_at != self.second {
             return false;
         }
-        part.insert(seen);
-        true
+        part.insert(seen)
     }
 
     /// The relay has ended the answer, or refused it (`answered` unset). True when the higher limit has brought all.

@@ -42,6 +42,9 @@ pub fn windows_to_fetch(
 
 /// `wanted` without the windows of `proofs`, which are sorted newest first; newest first.
 fn subtract(wanted: Window, proofs: &[Proof]) -> Vec<Window> {
+    if wanted.is_empty() {
+        return Vec::new();
+    }
     let mut left = Vec::new();
     let mut until = wanted.until;
     for proof in proofs {

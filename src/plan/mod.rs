@@ -72,8 +72,13 @@ impl Interests {
     }
 
     /// What was done is to be looked at again; what is under way stays so.
-    pub fn unconfirm(&mut self) {
+    pub fn unconfirm_all(&mut self) {
         self.confirmed.clear();
+    }
+
+    /// This one is to be looked at again.
+    pub fn unconfirm(&mut self, interest: &Interest) {
+        self.confirmed.remove(interest);
     }
 
     /// Everything wanted.

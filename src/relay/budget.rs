@@ -9,12 +9,14 @@ pub struct Budget {
     subscriptions_max: usize,
     page_events: usize,
     page_cap: Option<usize>,
+    page_largest: usize,
     ids_per_request: usize,
     negentropy_frame_bytes_max: u64,
 }
 
-/// Ids asked for in one request, at least: no relay in the wild gives less than 20 events.
-const IDS_PER_REQUEST_MIN: usize = 20;
+/// No relay in the wild gives less than 20 events in an answer: fewer ids are not asked for in one request, a smaller
+/// stated limit is no hint but an error, and an answer with fewer events was not cut unless shown otherwise.
+const PAGE_CAP_PLAUSIBLE_MIN: usize = 20;
 
 /// The smallest frame limit that the negentropy protocol knows, in bytes.
 const NEGENTROPY_FRAME_BYTES_MIN: u64 = 4_096;
@@ -26,6 +28,7 @@ impl Budget {
             subscriptions_max: config.subscriptions_max.max(1),
             page_events: config.page_events.max(1),
             page_cap: None,
+            page_largest: 0,
             ids_per_request: config.ids_per_request.max(1),
             negentropy_frame_bytes_max: config.negentropy_frame_bytes_max.max(NEGENTROPY_FRAME_BYTES_MIN),
         }
@@ -40,8 +43,9 @@ impl Budget {
             self.subscriptions_max = self.subscriptions_max.min(most);
         }
         if let Some(most) = stated(limits.max_limit) {
+            let most = most.max(PAGE_CAP_PLAUSIBLE_MIN);
             self.page_events = self.page_events.min(most);
-            self.ids_per_request = self.ids_per_request.min(most.max(IDS_PER_REQUEST_MIN));
+            self.ids_per_request = self.ids_per_request.min(most);
         }
         if let Some(bytes) = limits.max_message_length.filter(|bytes| *bytes > 0) {
             // Hexadecimal doubles the message; 512 bytes are for the rest of the frame, filter included.
@@ -72,6 +76,21 @@ impl Budget {
         self.page_cap
     }
 
+    /// The relay has given `events` in one answer.
+    pub fn learn_page(&mut self, events: usize) {
+        self.page_largest = self.page_largest.max(events);
+    }
+
+    /// May an answer of `events`, of `asked`, have been cut?
+    pub fn may_be_cut(&self, events: usize, asked: usize) -> bool {
+        match self.page_cap {
+            _ if events >= asked => true,
+            Some(cap) => events >= cap,
+            // Nothing was seen to be cut, so anything that was given shows a higher cap.
+            None => events >= self.page_largest && events >= PAGE_CAP_PLAUSIBLE_MIN,
+        }
+    }
+
     /// A page of `events` was cut: there was more.
     pub fn learn_page_cap(&mut self, events: usize) {
         self.page_cap = Some(self.page_cap.map_or(events, |cap| cap.min(events)));
@@ -79,19 +98,19 @@ impl Budget {
 
     /// Ids to ask for in one request.
     pub fn ids_per_request(&self) -> usize {
-        self.ids_per_request.min(self.page_cap.unwrap_or(usize::MAX).max(IDS_PER_REQUEST_MIN))
+        self.ids_per_request.min(self.page_cap.unwrap_or(usize::MAX).max(PAGE_CAP_PLAUSIBLE_MIN))
     }
 
     /// A request for `asked` ids brought `received` events: if far fewer, then the relay has a cap.
     pub fn learn_ids(&mut self, asked: usize, received: usize) {
         if received > 0 && received < asked - asked / 4 {
-            self.ids_per_request = self.ids_per_request.min(received.max(IDS_PER_REQUEST_MIN));
+            self.ids_per_request = self.ids_per_request.min(received.max(PAGE_CAP_PLAUSIBLE_MIN));
         }
     }
 
     /// A request for many ids was not answered at all: some relays fall silent beyond a number of ids.
     pub fn learn_ids_silence(&mut self, asked: usize) {
-        self.ids_per_request = self.ids_per_request.min((asked / 2).max(IDS_PER_REQUEST_MIN));
+        self.ids_per_request = self.ids_per_request.min((asked / 2).max(PAGE_CAP_PLAUSIBLE_MIN));
     }
 
     /// The largest negentropy message to send, in bytes before hexadecimal.

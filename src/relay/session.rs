@@ -57,12 +57,12 @@ pub enum Link {
 /// Authentication of one connection (NIP-42).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Auth {
-    /// The challenge that came last; it may be replaced at any time.
+    /// The challenge that came last and is not answered yet; it may be replaced at any time.
     pub challenge: Option<String>,
     /// The event sent in answer, whose OK is awaited.
     pub awaiting: Option<String>,
-    /// A signature is under way.
-    pub signing: bool,
+    /// The challenge whose answer is being signed.
+    pub signing: Option<String>,
     /// The relay said yes.
     pub accepted: bool,
     /// The relay, or our signer, said no.
@@ -146,8 +146,19 @@ impl Session {
     }
 
     /// A subscription that is open.
+    pub fn subscription(&self, id: u64) -> Option<&Subscription> {
+        self.subscriptions.get(&id)
+    }
+
+    /// A subscription that is open, to be changed.
     pub fn subscription_mut(&mut self, id: u64) -> Option<&mut Subscription> {
         self.subscriptions.get_mut(&id)
+    }
+
+    /// The relay was not read for a while: what it may have sent meanwhile is no silence.
+    pub fn excuse_silence(&mut self, now: Instant) {
+        self.last_frame_at = now;
+        self.subscriptions.values_mut().for_each(|subscription| subscription.progress_at = now);
     }
 
     /// All open subscriptions.

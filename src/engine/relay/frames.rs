@@ -39,7 +39,10 @@ impl Relay {
             Ok(RelayMessage::Eose { subscription, hint }) => self.handle_eose(subscription.as_deref(), hint, ctx),
             Ok(RelayMessage::Closed { subscription, reason }) => self.handle_closed(&subscription, &reason, ctx),
             Ok(RelayMessage::Ok { id, accepted, reason }) => self.handle_ok(&id, accepted, &reason, ctx),
-            Ok(RelayMessage::Notice { text }) => self.handle_notice(&text, ctx),
+            Ok(RelayMessage::Notice { text }) => {
+                self.session.unsolicited_bytes += frame.len();
+                self.handle_notice(&text, ctx);
+            }
             Ok(RelayMessage::Auth { challenge }) => self.handle_challenge(challenge.into_owned(), ctx),
             Ok(RelayMessage::NegMsg { subscription, message }) => self.handle_neg_msg(&subscription, &message, ctx),
             Ok(RelayMessage::NegErr { subscription, reason, records_max }) => {
@@ -82,6 +85,9 @@ impl Relay {
         }
         self.record_useful(ctx.now.instant);
         self.counters.received += 1;
+        if purpose == Purpose::Ids {
+            self.record_progress();
+        }
         if through {
             self.close_subscription(id, ctx);
         }
@@ -121,6 +127,7 @@ impl Relay {
             Some((_, open)) if open.purpose == Purpose::Live => open.answered = true,
             Some((id, open)) if open.purpose != Purpose::Negentropy => {
                 self.record_useful(ctx.now.instant);
+                self.record_progress();
                 self.end_request(id, Answer::End(hint), true, ctx);
             }
             _ => self.counters.stray_eose += 1,
@@ -152,6 +159,10 @@ impl Relay {
 
     /// One subscription too many: it waits until others are through.
     fn learn_subscriptions(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
+        if self.session.subscription_mut(id).is_some_and(|open| open.purpose == Purpose::Live) {
+            self.refuse_live(id, words, ctx);
+            return;
+        }
         let open = self.session.open_reqs();
         self.budget.learn_subscriptions(open);
         self.end_request(id, Answer::Again, false, ctx);
@@ -212,7 +223,10 @@ impl Relay {
             None => Err("NEG-MSG is not hexadecimal".to_owned()),
         };
         match result {
-            Ok(()) => self.record_useful(ctx.now.instant),
+            Ok(()) => {
+                self.record_useful(ctx.now.instant);
+                self.record_progress();
+            }
             Err(why) => self.end_request(id, Answer::Refused(why), true, ctx),
         }
     }
@@ -227,14 +241,19 @@ impl Relay {
             }
             return;
         }
-        let Some(record_owner) =
-            self.histories.iter_mut().find_map(|(owner, history)| Some((*owner, history.publish_mut().handle_ok(id)?)))
+        let Some(record_owner) = self
+            .histories
+            .iter_mut()
+            .find_map(|(owner, history)| Some((*owner, history.publish_mut().handle_ok(id, ctx.now.instant)?)))
         else {
             return;
         };
         let (owner, record) = record_owner;
-        let refusal = if accepted || words.starts_with("duplicate") { None } else { Some(Refusal::read(words)) };
-        self.record_useful(ctx.now.instant);
+        let refusal = if accepted || is_held_there(words) { None } else { Some(Refusal::read(words)) };
+        if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
+            self.record_useful(ctx.now.instant);
+            self.record_progress();
+        }
         let Some(history) = self.histories.get_mut(&owner) else { return };
         match refusal {
             None => self.counters.published += 1,
@@ -254,18 +273,34 @@ impl Relay {
     }
 
     fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
+        let auth = &mut self.session.auth;
+        auth.challenge = Some(challenge);
+        auth.refused = None;
+        self.sign_challenge(ctx);
+    }
+
+    /// Has the challenge that came last signed, unless a signature is under way: then when that is here.
+    fn sign_challenge(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
         let auth = &mut self.session.auth;
-        auth.challenge = Some(challenge.clone());
-        auth.refused = None;
-        if !std::mem::replace(&mut auth.signing, true) {
+        if auth.signing.is_none()
+            && let Some(challenge) = auth.challenge.take()
+        {
+            auth.signing = Some(challenge.clone());
             ctx.out.push_back(Effect::Sign { conn, relay: self.url.clone(), challenge });
         }
     }
 
     pub(in crate::engine) fn handle_signed(&mut self, result: Result<Verified<Event>, SignError>, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
-        self.session.auth.signing = false;
+        if self.session.auth.signing.take().is_none() {
+            return;
+        }
+        if self.session.auth.challenge.is_some() {
+            // The relay has another challenge by now: this answer is worth nothing.
+            self.sign_challenge(ctx);
+            return;
+        }
         match result {
             Ok(event) => {
                 self.session.auth.awaiting = Some(event.id.to_hex());
@@ -297,7 +332,7 @@ impl Relay {
         if let Some(history) = self.histories.get_mut(&owner) {
             if hopeless {
                 history.give_up(&GapReason::AuthRequired(words.to_owned()));
-            } else if !auth.accepted || auth.signing || auth.awaiting.is_some() {
+            } else if !auth.accepted || auth.signing.is_some() || auth.awaiting.is_some() {
                 history.waits_for_auth = true;
                 self.auth_wait_until.get_or_insert(ctx.now.instant + ctx.config.stall);
             }
@@ -323,4 +358,9 @@ impl Relay {
         }
         self.settle_histories(ctx);
     }
+}
+
+/// Do these words of a refused EVENT say that the relay holds it, or a newer version of it?
+fn is_held_there(words: &str) -> bool {
+    ["duplicate", "replaced"].iter().any(|prefix| words.starts_with(prefix))
 }

@@ -7,7 +7,7 @@ use crate::engine::{Effect, GapReason, HistoryId, RelayOptions};
 use crate::fetch::{Answer, History, HistoryParts};
 use crate::plan::{Interest, Todo, windows_to_fetch};
 use crate::protocol::{FilterKey, RelayInfo, Window};
-use crate::relay::session::Link;
+use crate::relay::session::{Link, Subscription};
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::{CloseReason, Instant, Now};
 use crate::store::Method;
@@ -19,22 +19,42 @@ impl Relay {
         options: RelayOptions,
         ctx: &mut Ctx<'_>,
     ) {
+        let is_other_way =
+            (options.direction, options.method) != (self.options.direction, self.options.method) || self.given_up;
         self.options = options;
         self.given_up = false;
         self.live_due = true;
-        let dropped = self.interests.set_target(target);
+        let dropped: BTreeSet<Interest> = self.interests.set_target(target).into_iter().collect();
+        if is_other_way {
+            self.waiting.clear();
+            self.interests.clear();
+        }
         self.waiting.retain(|interest| !dropped.contains(interest));
-        self.histories.retain(|_, history| !dropped.contains(&history.interest));
+        self.drop_histories(|history| is_other_way || dropped.contains(&history.interest), ctx);
         for interest in &dropped {
+            self.forget_gaps(&FilterKey::of(interest.filter()));
+            self.stale.remove(interest);
             self.drop_live(interest, ctx);
+        }
+        if !options.live {
+            let live: Vec<Interest> = self.live.keys().cloned().collect();
+            live.iter().for_each(|interest| self.drop_live(interest, ctx));
         }
         self.waiting.extend(self.interests.begin_new());
         self.pump(ctx);
     }
 
+    fn drop_histories(&mut self, which: impl Fn(&History) -> bool, ctx: &mut Ctx<'_>) {
+        for (id, _) in self.histories.extract_if(.., |_, history| which(history)).collect::<Vec<_>>() {
+            self.close_requests_of(id, ctx);
+        }
+    }
+
     /// Begins the next interest that waits.
     pub(super) fn begin_history(&mut self, ctx: &mut Ctx<'_>) -> Option<HistoryId> {
         let interest = self.waiting.pop_front()?;
+        self.forget_gaps(&FilterKey::of(interest.filter()));
+        self.stale.remove(&interest);
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&interest, ctx);
         let options = RelayOptions { method, ..self.options };
@@ -113,10 +133,9 @@ impl Relay {
         if long {
             self.histories.clear();
             self.waiting.clear();
-            self.gaps.clear();
             self.interests.clear();
         } else {
-            self.interests.unconfirm();
+            self.interests.unconfirm_all();
         }
         self.waiting.extend(self.interests.begin_new());
     }
@@ -145,20 +164,30 @@ impl Relay {
         }
     }
 
-    /// Up to its last frame, a relay with live subscriptions has sent all that was new: proofs that reach to the
-    /// newest hold until then.
-    fn bump_proofs(&mut self, now: Now) {
+    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: proofs that
+    /// reach to the newest hold until then.
+    pub(super) fn bump_proofs(&mut self, now: Now) {
         if !self.options.live {
             return;
         }
         let silent_secs = (now.instant - self.session.last_frame_at).as_secs();
         let until = now.unix_secs.saturating_sub(silent_secs);
         self.live_until_secs = Some(until);
-        let confirmed: BTreeSet<FilterKey> =
-            self.interests.confirmed().iter().map(|interest| FilterKey::of(interest.filter())).collect();
-        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| confirmed.contains(*key)) {
+        let served: BTreeSet<FilterKey> = self
+            .interests
+            .confirmed()
+            .iter()
+            .filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest))
+            .map(|interest| FilterKey::of(interest.filter()))
+            .collect();
+        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| served.contains(*key)) {
             coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
         }
+    }
+
+    fn is_served_live(&self, interest: &Interest) -> bool {
+        let open = self.live.get(interest).and_then(|live| live.subscription);
+        open.and_then(|id| self.session.subscription(id)).is_some_and(|open| open.answered)
     }
 
     pub(in crate::engine) fn handle_disconnected(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
@@ -175,9 +204,10 @@ impl Relay {
 
     fn fail(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
         self.health.record_failure(ctx.now.instant, ctx.config, ctx.rng);
+        self.fruitless += 1;
         // Who stays waits for a relay that is down for the moment.
         let never = self.counters.connections == 0 && !self.options.live;
-        if ctx.config.one_shot && (self.health.failures() >= ctx.config.attempts_max || never && is_final(reason)) {
+        if ctx.config.one_shot && (self.fruitless >= ctx.config.attempts_max || never && is_final(reason)) {
             self.give_up(&GapReason::Unreachable(reason.to_string()), ctx);
         }
         self.pump(ctx);
@@ -200,7 +230,8 @@ impl Relay {
     /// Rests after the relay asked for less traffic. What is under way is asked again afterwards.
     pub(super) fn rest(&mut self, words: &str, ctx: &mut Ctx<'_>) {
         self.counters.rate_limits += 1;
-        self.cooldowns += 1;
+        // Several refusals before the relay knows that we rest are one.
+        self.cooldowns += u32::from(self.health.cooldown(ctx.now.instant).is_none());
         self.last_error = Some(format!("rate limited: {words}"));
         self.health.record_rate_limit(ctx.now.instant, ctx.config);
         if ctx.config.one_shot && self.cooldowns > ctx.config.attempts_max {
@@ -233,13 +264,15 @@ impl Relay {
 
     fn handle_stalls(&mut self, ctx: &mut Ctx<'_>) {
         let (now, stall) = (ctx.now.instant, ctx.config.stall);
+        if !self.session.reading {
+            return;
+        }
         let holding: BTreeSet<HistoryId> =
             self.histories.iter().filter(|(_, history)| history.holds_reply()).map(|(id, _)| *id).collect();
         let stalled: Vec<u64> = self
             .session
             .subscriptions()
-            .filter(|(_, open)| open.progress_at + stall <= now)
-            .filter(|(_, open)| open.purpose != Purpose::Live || !open.answered)
+            .filter(|(_, open)| open.progress_at + stall <= now && self.owes_answer(open))
             .filter(|(_, open)| open.purpose != Purpose::Negentropy || !holding.contains(&open.history))
             .map(|(id, _)| id)
             .collect();
@@ -259,10 +292,17 @@ impl Relay {
         }
         for history in self.histories.values_mut() {
             let publish = history.publish_mut();
-            if publish.oldest_sent_at().is_some_and(|at| at + stall <= now) {
+            if publish.waiting_since().is_some_and(|at| at + stall <= now) {
                 publish.handle_lost();
             }
         }
+    }
+
+    /// Is the relay to answer this subscription? A live one by `since` may be served without a word until something
+    /// new comes.
+    fn owes_answer(&self, open: &Subscription) -> bool {
+        let by_since = || self.live.values().any(|live| live.id == open.history && live.by_since);
+        open.purpose != Purpose::Live || !open.answered && !by_since()
     }
 
     /// When something is due next, and what.
@@ -276,7 +316,7 @@ impl Relay {
                 let requests = self
                     .session
                     .subscriptions()
-                    .filter(|(_, open)| open.purpose != Purpose::Live || !open.answered)
+                    .filter(|(_, open)| self.owes_answer(open))
                     .filter(|(_, open)| {
                         open.purpose != Purpose::Negentropy
                             || !self.histories.get(&open.history).is_some_and(History::holds_reply)
@@ -284,10 +324,10 @@ impl Relay {
                     .map(|(_, open)| open.progress_at + stall)
                     .min();
                 let published =
-                    self.histories.values_mut().filter_map(|history| history.publish_mut().oldest_sent_at()).min();
+                    self.histories.values_mut().filter_map(|history| history.publish_mut().waiting_since()).min();
                 let due = [
-                    requests.map(|at| (at, "stall")),
-                    published.map(|at| (at + stall, "no OK")),
+                    requests.filter(|_| self.session.reading).map(|at| (at, "stall")),
+                    published.filter(|_| self.session.reading).map(|at| (at + stall, "no OK")),
                     self.auth_wait_until.map(|at| (at, "authentication")),
                     self.health.cooldown(now).map(|at| (at, "cooldown")),
                 ];

@@ -67,6 +67,8 @@ pub(super) struct Relay {
     live: BTreeMap<Interest, Live>,
     /// Some live subscription is to be opened.
     live_due: bool,
+    /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
+    stale: BTreeSet<Interest>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
     counters: Counters,
@@ -79,8 +81,10 @@ pub(super) struct Relay {
     /// Wall time of the last frame of the last connection, in seconds since 1970.
     live_until_secs: Option<u64>,
     given_up: bool,
-    /// Rests after rate limits, since something useful came.
+    /// Rests after rate limits, since a request was brought to its end.
     cooldowns: u32,
+    /// Connections that failed or were lost, since a request was brought to its end.
+    fruitless: u32,
     auth_wait_until: Option<Instant>,
     /// Events that this relay's sync has stored, for others to publish.
     pub stored: u64,
@@ -100,6 +104,7 @@ impl Relay {
             waiting: VecDeque::new(),
             live: BTreeMap::new(),
             live_due: true,
+            stale: BTreeSet::new(),
             negentropy_refused: None,
             coverage,
             counters: Counters::default(),
@@ -112,6 +117,7 @@ impl Relay {
             live_until_secs: None,
             given_up: false,
             cooldowns: 0,
+            fruitless: 0,
             auth_wait_until: None,
             stored: 0,
         }
@@ -137,8 +143,14 @@ impl Relay {
     /// Something useful came.
     fn record_useful(&mut self, now: Instant) {
         self.health.record_useful(now);
-        self.cooldowns = 0;
         self.session.unsolicited_bytes = 0;
+    }
+
+    /// Something was brought to its end, and will not have to be asked for again. Events alone are no progress: a
+    /// relay that always breaks off inside a page would be asked for that page for ever.
+    fn record_progress(&mut self) {
+        self.cooldowns = 0;
+        self.fruitless = 0;
     }
 
     /// What became of an event of this relay.
@@ -174,6 +186,7 @@ impl Relay {
             self.histories.iter().filter(|(_, history)| history.stage() == Stage::Done).map(|(id, _)| *id).collect();
         for id in done {
             let Some(history) = self.histories.remove(&id) else { continue };
+            self.close_requests_of(id, ctx);
             self.methods.extend(&history.methods);
             self.interests.confirm(&history.interest);
             for gap in history.gaps {
@@ -191,6 +204,14 @@ impl Relay {
         }
     }
 
+    /// Forgets what was found lacking of a filter, as it is looked at again or not wanted any more.
+    fn forget_gaps(&mut self, key: &FilterKey) {
+        self.gaps.retain(|gap| gap.filter != *key);
+        if self.gaps.is_empty() {
+            self.gaps_dropped = 0;
+        }
+    }
+
     /// Everything under way becomes a gap.
     pub(super) fn give_up_histories(&mut self, reason: &GapReason, ctx: &mut Ctx<'_>) {
         while !self.waiting.is_empty() {
@@ -204,7 +225,7 @@ impl Relay {
     /// Is nothing left to do here, for good?
     pub(super) fn is_done(&self) -> bool {
         let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
-        settled && (self.given_up || !self.options.live)
+        settled && (self.given_up || !self.options.live || self.interests.target().is_empty())
     }
 
     fn phase(&self, ctx_now: Instant) -> Phase {
@@ -244,7 +265,6 @@ impl Relay {
             return;
         }
         self.interests.clear();
-        self.gaps.clear();
         for interest in self.interests.target() {
             ctx.items.forget(&FilterKey::of(interest.filter()));
         }
@@ -262,6 +282,9 @@ impl Relay {
         };
         if reading != self.session.reading {
             self.session.reading = reading;
+            if reading {
+                self.session.excuse_silence(ctx.now.instant);
+            }
             ctx.out.push_back(Effect::SetReading { conn, reading });
         }
     }

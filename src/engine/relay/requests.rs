@@ -8,7 +8,7 @@ use crate::ingest::Source;
 use crate::plan::Interest;
 use crate::protocol::Filter;
 use crate::protocol::message::client;
-use crate::relay::session::wire_name;
+use crate::relay::session::{Subscription, wire_name};
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
 use crate::store::Record;
@@ -21,6 +21,7 @@ impl Relay {
         self.connect_if_due(ctx);
         if self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none() {
             self.open_live(ctx);
+            self.renew_stale();
             self.begin_waiting(ctx);
             self.poll_needs(ctx);
             self.poll_asks(ctx);
@@ -130,13 +131,8 @@ impl Relay {
 
     /// A request has ended; `close` tells the relay so, unless it was the relay that closed it.
     pub(super) fn end_request(&mut self, id: u64, answer: Answer, close: bool, ctx: &mut Ctx<'_>) {
-        let Some(open) = self.session.close(id) else { return };
-        if close && let Some(conn) = self.session.conn() {
-            let name = wire_name(id);
-            let frame =
-                if open.purpose == Purpose::Negentropy { client::neg_close(&name) } else { client::close(&name) };
-            self.send(ctx, conn, frame);
-        }
+        let open = if close { self.close_subscription(id, ctx) } else { self.session.close(id) };
+        let Some(open) = open else { return };
         let Some(history) = self.histories.get_mut(&open.history) else { return };
         let could = history.fallback.is_none();
         history.handle_end(id, open.purpose, answer, &mut self.budget, ctx.config, ctx.now.unix_secs);
@@ -147,12 +143,24 @@ impl Relay {
         }
     }
 
-    /// A request needs nothing more.
-    pub(super) fn close_subscription(&mut self, id: u64, ctx: &mut Ctx<'_>) {
-        if self.session.close(id).is_some()
-            && let Some(conn) = self.session.conn()
-        {
-            self.send(ctx, conn, client::close(&wire_name(id)));
+    /// A request needs nothing more: the relay is told so.
+    pub(super) fn close_subscription(&mut self, id: u64, ctx: &mut Ctx<'_>) -> Option<Subscription> {
+        let open = self.session.close(id)?;
+        if let Some(conn) = self.session.conn() {
+            let name = wire_name(id);
+            let frame =
+                if open.purpose == Purpose::Negentropy { client::neg_close(&name) } else { client::close(&name) };
+            self.send(ctx, conn, frame);
+        }
+        Some(open)
+    }
+
+    /// Whatever a history that is over has still open is closed.
+    pub(super) fn close_requests_of(&mut self, history: HistoryId, ctx: &mut Ctx<'_>) {
+        let open: Vec<u64> =
+            self.session.subscriptions().filter(|(_, open)| open.history == history).map(|(id, _)| id).collect();
+        for id in open {
+            self.close_subscription(id, ctx);
         }
     }
 
@@ -165,30 +173,50 @@ impl Relay {
         let Some(conn) = self.session.conn() else { return };
         let interests: Vec<Interest> = self.interests.target().iter().cloned().collect();
         for interest in interests {
-            if self.session.open_reqs() >= self.budget.subscriptions_max() {
+            if self.live.get(&interest).is_some_and(|live| live.subscription.is_some() || live.refused.is_some()) {
+                continue;
+            }
+            if !self.has_room_for_live() {
+                self.last_error = Some("too few subscriptions allowed for all to be live".to_owned());
                 self.live_due = true;
                 break;
             }
-            let id = ctx.tickets.next_history();
-            let live = self.live.entry(interest.clone()).or_insert(Live {
-                id,
+            let live = self.live.entry(interest.clone()).or_insert_with(|| Live {
+                id: ctx.tickets.next_history(),
                 subscription: None,
                 by_since: false,
                 refused: None,
             });
-            if live.subscription.is_some() || live.refused.is_some() {
-                continue;
-            }
-            let filter = live_filter(
-                interest.filter(),
-                live.by_since,
-                ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs),
-            );
+            let is_only = self.budget.subscriptions_max() == 1;
+            let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
+            let filter = live_filter(interest.filter(), live.by_since || is_only, since_secs);
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now.instant);
             live.subscription = Some(subscription);
+            let begun = self.histories.values().any(|history| history.interest == interest);
+            if !is_only && (begun || self.interests.confirmed().contains(&interest)) {
+                self.stale.insert(interest);
+            }
             let frame = client::req(&wire_name(subscription), [&filter]);
             self.send(ctx, conn, frame);
         }
+    }
+
+    /// One subscription is left for histories; where there is but one, they go first.
+    fn has_room_for_live(&self) -> bool {
+        match self.budget.subscriptions_max() {
+            1 => self.session.open_reqs() == 0 && self.histories.is_empty() && self.waiting.is_empty(),
+            most => self.session.open_reqs() + 1 < most,
+        }
+    }
+
+    /// Fetches what came between the beginning of a history and that of its live subscription.
+    fn renew_stale(&mut self) {
+        let confirmed = self.interests.confirmed();
+        let due: Vec<Interest> = self.stale.iter().filter(|interest| confirmed.contains(interest)).cloned().collect();
+        for interest in due {
+            self.interests.unconfirm(&interest);
+        }
+        self.waiting.extend(self.interests.begin_new());
     }
 
     pub(super) fn drop_live(&mut self, interest: &Interest, ctx: &mut Ctx<'_>) {
@@ -202,25 +230,31 @@ impl Relay {
     pub(super) fn refuse_live(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
         let Some(open) = self.session.subscription_mut(id) else { return };
         let owner = open.history;
+        let has_served = open.answered && open.opened_at + ctx.config.stall <= ctx.now.instant;
+        self.bump_proofs(ctx.now);
         self.close_subscription(id, ctx);
-        let refusal = Refusal::read(words);
+        let others = self.session.open_reqs();
         let Some(live) = self.live.values_mut().find(|live| live.id == owner) else { return };
         live.subscription = None;
         self.live_due = true;
-        match refusal {
-            Refusal::AuthRequired => live.refused = Some(words.to_owned()),
-            Refusal::RateLimited => {
-                self.rest(words, ctx);
-                return;
+        self.last_error = Some(format!("live subscription refused: {words}"));
+        match Refusal::read(words) {
+            Refusal::AuthRequired => {
+                live.refused = Some(words.to_owned());
+                self.wait_for_auth(owner, words, ctx);
             }
-            Refusal::TooManySubscriptions => self.budget.learn_subscriptions(self.session.open_reqs() + 1),
+            Refusal::RateLimited => self.rest(words, ctx),
+            Refusal::TooManySubscriptions => {
+                self.budget.learn_subscriptions(others + 1);
+                if others == 0 {
+                    self.rest(words, ctx);
+                }
+            }
+            // It worked for a while: it is opened again as it was.
+            _ if has_served => {}
             _ if !live.by_since => live.by_since = true,
             _ => live.refused = Some(words.to_owned()),
         }
-        if refusal == Refusal::AuthRequired {
-            self.wait_for_auth(owner, words, ctx);
-        }
-        self.last_error = Some(format!("live subscription refused: {words}"));
     }
 
     pub(in crate::engine) fn history_mut(&mut self, id: HistoryId) -> Option<&mut crate::fetch::History> {

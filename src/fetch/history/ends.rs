@@ -155,6 +155,9 @@ impl History {
         let Some(reconcile) = &mut self.reconcile else { return Ok(()) };
         let (mut need, mut have) = (Vec::new(), Vec::new());
         let step = reconcile.handle_message(message, config.negentropy_rounds_max, &mut need, &mut have);
+        if self.options.direction.is_up() && self.stage == Stage::Seconds {
+            self.relay_ids.extend(&need);
+        }
         if self.options.direction.is_down() || self.stage == Stage::Seconds {
             self.unchecked.extend(need);
         }
@@ -208,6 +211,7 @@ impl History {
             let todo = std::mem::take(&mut self.windows);
             let left = windows.iter().flat_map(|window| todo.iter().map(|todo| todo.intersect(window)));
             self.windows = left.filter(|window| !window.is_empty()).collect();
+            self.windows.extend(std::mem::take(&mut self.unsettled_windows));
         }
     }
 
@@ -222,6 +226,11 @@ impl History {
                 self.proofs.add(window, Method::Negentropy);
                 self.end_reconciled_second(true);
             }
+            Some(WindowEnd::Unsettled(window, _))
+                if self.stage == Stage::Fetching && self.options.method != Some(Method::Negentropy) =>
+            {
+                self.unsettled_windows.push_back(window);
+            }
             Some(WindowEnd::Unsettled(window, events)) => {
                 self.add_gap(window, GapReason::Unsettled { events });
                 self.end_reconciled_second(false);
@@ -231,7 +240,7 @@ impl History {
         if self.reconcile.as_ref().is_some_and(Reconcile::is_done) {
             self.reconcile = None;
             if self.stage == Stage::Fetching {
-                self.windows.clear();
+                self.windows = std::mem::take(&mut self.unsettled_windows);
                 self.proofs.forget_kept();
             }
         }
@@ -270,7 +279,8 @@ impl History {
             }
             self.add_gap(rest, reason.clone());
         }
-        for window in std::mem::take(&mut self.windows) {
+        let unsettled = std::mem::take(&mut self.unsettled_windows);
+        for window in std::mem::take(&mut self.windows).into_iter().chain(unsettled) {
             self.add_gap(window, reason.clone());
         }
     }

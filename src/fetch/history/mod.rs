@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use ends::Answer;
 
 use super::{IdFetch, Page, Publish, Reconcile, Seen, Split};
-use crate::engine::{Config, Gap, GapReason, HistoryId, RelayOptions};
+use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
 use crate::plan::{Interest, Todo};
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::relay::{Budget, Purpose};
@@ -116,6 +116,8 @@ pub struct History {
     set: Arc<ItemSet>,
     /// Windows to be paged.
     windows: VecDeque<Window>,
+    /// Windows in which reconciliation finds no end, to be paged after it.
+    unsettled_windows: VecDeque<Window>,
     page: Option<(Page, Window)>,
     reconcile: Option<Reconcile>,
     seconds: VecDeque<(u64, BTreeSet<Seen>)>,
@@ -161,6 +163,7 @@ impl History {
             loading_asked: false,
             set: Arc::default(),
             windows: parts.todo.windows.into(),
+            unsettled_windows: VecDeque::new(),
             page: None,
             reconcile: None,
             seconds: VecDeque::new(),
@@ -232,6 +235,11 @@ impl History {
         self.stage = Stage::Fetching;
         self.set = set;
         self.refused_before = negentropy_refused.map(str::to_owned);
+        let nothing_to_send = self.options.direction == Direction::Up && self.set.is_empty();
+        if nothing_to_send || Window::of(self.filter()).is_empty() {
+            self.windows.clear();
+            return;
+        }
         let wanted = match self.options.method {
             Some(method) => method == Method::Negentropy,
             // Nothing held, nothing to compare: paging brings every event without naming its id twice. As soon as
@@ -274,10 +282,13 @@ impl History {
         {
             return Some(Ask::NegMsg(session, reply));
         }
+        if self.waits_for_auth {
+            return None;
+        }
         if let Some(record) = self.publish.poll_send(now, config.publish_in_flight_max) {
             return Some(Ask::Event(record));
         }
-        if !room || self.waits_for_auth {
+        if !room {
             return None;
         }
         if let Some(ids) = self.ids.poll_ask(subscription, budget, config.ids_in_flight_max) {
@@ -356,6 +367,9 @@ impl History {
     /// The answer to [`Need::Known`].
     pub fn handle_known(&mut self, ids: &[[u8; 32]], known: &[bool], config: &Config) -> u64 {
         self.checking = false;
+        if self.stage >= Stage::Settling {
+            return 0;
+        }
         let unknown = ids.iter().zip(known).filter(|(_, known)| !**known).map(|(id, _)| *id);
         if config.dry_run {
             return unknown.count() as u64;
@@ -366,7 +380,9 @@ impl History {
 
     /// The answer to [`Need::Events`].
     pub fn handle_records(&mut self, records: Vec<Option<Record>>) {
-        self.publish.handle_loaded(records);
+        if self.stage < Stage::Settling {
+            self.publish.handle_loaded(records);
+        }
     }
 
     /// A mark of this history is durable.

@@ -1,0 +1,123 @@
+//! Authentication (NIP-42). Reported as nostr-dev-kit/ndk#171: a REQ closed with auth-required was never sent again.
+
+use std::time::Duration;
+
+use relaysync::engine::{Config, Direction, GapReason, RelayOptions};
+use relaysync::protocol::RelayUrl;
+use relaysync::serve::ServeConfig;
+use relaysync::sim::{LateChallenge, Remote, Seen, Turn};
+
+use crate::support::{Play, STALL, history};
+
+fn members_only(count: u64) -> Remote {
+    let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
+    let config = ServeConfig { auth_required: true, urls: vec![own], ..ServeConfig::default() };
+    Remote::configured(config, &history(count))
+}
+
+#[test]
+fn requests_are_sent_again_after_authentication_whichever_came_first() {
+    let events = history(80);
+    for held in [0, 5] {
+        Play::holding(&events[..held]).signing().with(members_only(80)).is_equal().within(Duration::from_secs(2));
+        let late = members_only(80).tamper(LateChallenge::default());
+        Play::holding(&events[..held]).signing().with(late).is_equal().within(Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn without_a_key_it_is_a_gap_and_not_silence() {
+    let played = Play::default().with(members_only(10));
+    assert!(matches!(played.report.gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));
+    played.within(Duration::from_secs(2));
+}
+
+#[test]
+fn a_refused_authentication_is_a_gap() {
+    let refuse = Seen(|_, frame: String, turn: &mut Turn| {
+        if !frame.starts_with("[\"AUTH\",{") {
+            return Some(frame);
+        }
+        let id = frame.split("\"id\":\"").nth(1).and_then(|rest| rest.get(..64)).unwrap_or("").to_owned();
+        turn.say(format!(r#"["OK","{id}",false,"restricted: not a member"]"#));
+        None
+    });
+    let played = Play::default().signing().with(members_only(10).tamper(refuse));
+    assert!(matches!(played.report.gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));
+}
+
+#[test]
+fn an_unanswered_authentication_ends_in_bounded_time() {
+    let swallow = Seen(|_, frame: String, _: &mut Turn| Some(frame).filter(|frame| !frame.starts_with("[\"AUTH\",{")));
+    let played = Play::default().signing().with(members_only(10).tamper(swallow));
+    assert!(matches!(played.report.gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));
+    played.within(STALL + Duration::from_secs(2));
+}
+
+#[test]
+fn a_relay_that_wants_more_after_authentication_is_given_up() {
+    let never = Seen(|_, frame: String, turn: &mut Turn| {
+        let name = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next());
+        match name {
+            Some(name) => {
+                turn.say(format!(r#"["CLOSED","{name}","auth-required: with another key"]"#));
+                None
+            }
+            None => Some(frame),
+        }
+    });
+    let played = Play::default().signing().with(members_only(10).tamper(never));
+    assert!(matches!(played.report.gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));
+    assert!(played.asked("REQ") < 10);
+}
+
+#[test]
+fn a_challenge_that_is_replaced_while_it_is_signed_is_answered_too() {
+    let mut first = true;
+    let replace = Seen(move |_, frame: String, turn: &mut Turn| {
+        if frame.starts_with("[\"AUTH\",\"") && std::mem::take(&mut first) {
+            turn.say(r#"["AUTH","outdated"]"#);
+        }
+        Some(frame)
+    });
+    Play::default().signing().with(members_only(30).tamper(replace)).is_equal().within(Duration::from_secs(2));
+}
+
+#[test]
+fn publishing_waits_for_authentication_too() {
+    let events = history(30);
+    let options = RelayOptions { direction: Direction::Both, ..RelayOptions::default() };
+    let play = Play { options, held: events[10..].to_vec(), ..Play::default() };
+    let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
+    let config = ServeConfig { auth_required: true, urls: vec![own], ..ServeConfig::default() };
+    let played = play
+        .signing()
+        .config(Config { progress_interval: Duration::ZERO, ..Config::one_shot() })
+        .with(Remote::configured(config, &events[..20]).tamper(LateChallenge::default()));
+    played.is_equal();
+    assert!(played.asked("EVENT") <= 20, "{}", played.asked("EVENT"));
+}
+
+/// Only publishing needs authentication here: it must not be tried over and over before that.
+#[test]
+fn a_refused_event_is_sent_again_once_after_authentication() {
+    let events = history(5);
+    let mut authenticated = false;
+    let gate = Seen(move |_, frame: String, turn: &mut Turn| {
+        let id = || frame.split("\"id\":\"").nth(1).and_then(|rest| rest.get(..64)).unwrap_or("").to_owned();
+        if frame.starts_with("[\"AUTH\",{") {
+            authenticated = true;
+            turn.say(format!(r#"["OK","{}",true,""]"#, id()));
+            return None;
+        }
+        if frame.starts_with("[\"EVENT\",{") && !authenticated {
+            turn.say(format!(r#"["OK","{}",false,"auth-required: to write"]"#, id()));
+            turn.say_later(r#"["AUTH","a challenge"]"#, Duration::from_secs(1));
+            return None;
+        }
+        Some(frame)
+    });
+    let played = Play::towards(Direction::Up, &events).signing().with(Remote::with(&[]).tamper(gate));
+    played.is_equal();
+    assert!(played.asked("EVENT") <= 10, "{}", played.asked("EVENT"));
+}

@@ -1,0 +1,88 @@
+//! More events in one second than a page holds. Reported as nostr-protocol/nips#2407.
+
+use relaysync::engine::GapReason;
+use relaysync::protocol::{Event, Filter, Window};
+use relaysync::serve::ServeConfig;
+use relaysync::sim::{NOW_SECS, NegentropyRefused, PageCap, Remote, note};
+
+use crate::support::{Play, play};
+
+const SECOND: u64 = NOW_SECS - 1_000;
+
+/// 700 events in one second, of 16 kinds by 5 authors, and some before and after it.
+fn burst() -> Vec<Event> {
+    let inside = (0..700_u16).map(|n| {
+        note(SECOND)
+            .kind(1_000 + n % 16)
+            .by((n % 5 + 1) as u8)
+            .tag("t", &format!("t{}", n % 32))
+            .content(n.to_string())
+            .sign()
+    });
+    let around = (0..20_u16)
+        .map(|n| note(SECOND - 500 + 50 * u64::from(n) + 1).kind(1_000).content(format!("around {n}")).sign());
+    inside.chain(around).collect()
+}
+
+fn without_negentropy(remote: Remote) -> Remote {
+    remote.tamper(NegentropyRefused::notice("negentropy disabled"))
+}
+
+#[test]
+fn a_higher_limit_comes_first() {
+    let played = play(Remote::with(&burst()));
+    played.is_equal();
+    assert_eq!(played.asked("NEG-OPEN"), 0);
+    assert!(played.filters_asked().iter().any(|filter| filter.limit > Some(500)));
+}
+
+#[test]
+fn then_the_second_is_reconciled() {
+    for cap in [500, 300, 100] {
+        let config = ServeConfig { page_events_max: cap, ..ServeConfig::default() };
+        let played = play(Remote::configured(config, &burst()));
+        played.is_equal();
+        assert!(played.asked("NEG-OPEN") > 0);
+    }
+}
+
+#[test]
+fn then_the_filter_is_split_by_what_it_lists() {
+    let by_kind = Filter::new().kinds((1_000..1_016).map(Into::into));
+    let by_author = Filter::new().authors(burst().iter().map(|event| event.pubkey));
+    let by_tag = Filter::new().hashtags((0..32).map(|n| format!("t{n}")));
+    for (filter, cap) in [(by_kind, 100), (by_author, 300), (by_tag.clone(), 100)] {
+        let tagged = filter == by_tag;
+        let played = Play::default()
+            .filters([filter.clone()])
+            .with(without_negentropy(Remote::with(&burst())).tamper(PageCap(cap)));
+        assert!(played.report.complete, "{filter:?}: {:?}", played.report.gaps);
+        assert_eq!(played.world.held(played.engine).len(), if tagged { 700 } else { 720 });
+    }
+}
+
+#[test]
+fn then_it_is_a_gap_for_that_second_only() {
+    let played = play(without_negentropy(Remote::with(&burst())).tamper(PageCap(300)));
+    let held = played.world.held(played.engine);
+    let received = held.items().iter().filter(|item| item.created_at == SECOND).count();
+    assert!(received >= 300);
+    assert_eq!(held.len() - received, 20, "nothing outside of the second is lost");
+    played.has_gaps(&[(Window { since: SECOND, until: SECOND }, GapReason::SecondOverflow { received })]);
+}
+
+#[test]
+fn a_relay_with_nothing_but_one_full_second_is_no_exception() {
+    let events: Vec<Event> = burst().into_iter().filter(|event| event.created_at_secs() == SECOND).collect();
+    for cap in [500, 100] {
+        let played = play(without_negentropy(Remote::with(&events)).tamper(PageCap(cap)));
+        assert!(!played.report.complete, "cap {cap}: {} held", played.world.held(played.engine).len());
+        let config = ServeConfig { page_events_max: cap, ..ServeConfig::default() };
+        play(Remote::configured(config, &events)).is_equal();
+    }
+    // Nor is a filter for that very second.
+    let filter = Filter::new().since(SECOND.into()).until(SECOND.into());
+    let played =
+        Play::default().filters([filter]).with(without_negentropy(Remote::with(&burst())).tamper(PageCap(100)));
+    assert!(!played.report.complete);
+}

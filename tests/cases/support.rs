@@ -1,0 +1,157 @@
+//! One engine and its relays.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions, RelayReport};
+use relaysync::protocol::{ClientMessage, Event, Filter, RelayUrl, Window};
+use relaysync::sim::{EngineId, NOW_SECS, Remote, World, notes};
+use relaysync::store::Method;
+
+/// One engine, one relay, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Played {
+    pub(crate) world: World,
+    pub(crate) engine: EngineId,
+    pub(crate) relay: RelayUrl,
+    pub(crate) report: RelayReport,
+    pub(crate) took: Duration,
+}
+
+/// How to play.
+#[derive(Debug, Default)]
+pub(crate) struct Play {
+    pub(crate) config: Option<Config>,
+    pub(crate) options: RelayOptions,
+    pub(crate) filters: Vec<Filter>,
+    /// What the engine holds before it starts.
+    pub(crate) held: Vec<Event>,
+    pub(crate) signs_as: Option<u8>,
+}
+
+impl Play {
+    pub(crate) fn holding(held: &[Event]) -> Self {
+        Self { held: held.to_vec(), ..Self::default() }
+    }
+
+    pub(crate) fn by(method: Method) -> Self {
+        Self { options: RelayOptions { method: Some(method), ..RelayOptions::default() }, ..Self::default() }
+    }
+
+    pub(crate) fn towards(direction: Direction, held: &[Event]) -> Self {
+        let options = RelayOptions { direction, ..RelayOptions::default() };
+        Self { options, held: held.to_vec(), ..Self::default() }
+    }
+
+    pub(crate) fn config(self, config: Config) -> Self {
+        Self { config: Some(config), ..self }
+    }
+
+    pub(crate) fn filters(self, filters: impl IntoIterator<Item = Filter>) -> Self {
+        Self { filters: filters.into_iter().collect(), ..self }
+    }
+
+    pub(crate) fn signing(self) -> Self {
+        Self { signs_as: Some(7), ..self }
+    }
+
+    /// Syncs with one relay, to the end.
+    pub(crate) fn with(self, remote: Remote) -> Played {
+        let mut world = World::new();
+        let relay = world.add_relay("wss://relay.example", remote);
+        let engine = world.add_engine(self.config.unwrap_or_else(one_shot));
+        world.give(engine, &self.held);
+        world.node_mut(engine).signs_as = self.signs_as;
+        let filters = if self.filters.is_empty() { vec![Filter::new()] } else { self.filters };
+        let began = world.now().instant;
+        world.sync_with(engine, &relay, filters, self.options);
+        let report = world.finish(engine).remove(0);
+        let took = world.now().instant - began;
+        Played { world, engine, relay, report, took }
+    }
+}
+
+/// Syncs into an empty store.
+pub(crate) fn play(remote: Remote) -> Played {
+    Play::default().with(remote)
+}
+
+impl Played {
+    /// Complete, and the same is held on both sides.
+    #[track_caller]
+    pub(crate) fn is_equal(&self) -> &Self {
+        self.holds_all();
+        assert!(self.report.complete, "{:#?}\n{}", self.report, self.world.trace());
+        self
+    }
+
+    /// The same is held on both sides, complete or not.
+    #[track_caller]
+    pub(crate) fn holds_all(&self) -> &Self {
+        let (here, there) = (self.world.held(self.engine), self.world.held_by(&self.relay));
+        assert!(
+            here == there,
+            "{} here, {} there: {:#?}\n{}",
+            here.len(),
+            there.len(),
+            self.report,
+            self.world.trace()
+        );
+        self
+    }
+
+    /// Not complete, with these gaps and no others.
+    #[track_caller]
+    pub(crate) fn has_gaps(&self, gaps: &[(Window, GapReason)]) -> &Self {
+        let found: Vec<(Window, GapReason)> =
+            self.report.gaps.iter().map(|gap: &Gap| (gap.window, gap.reason.clone())).collect();
+        assert_eq!(found, gaps, "{}", self.world.trace());
+        assert!(!self.report.complete);
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn within(&self, most: Duration) -> &Self {
+        assert!(self.took <= most, "took {:?}\n{}", self.took, self.world.trace());
+        self
+    }
+
+    pub(crate) fn asked(&self, kind: &str) -> usize {
+        self.world.relay(&self.relay).heard_of(kind).len()
+    }
+
+    /// The filters of all REQs, in order.
+    pub(crate) fn filters_asked(&self) -> Vec<Filter> {
+        filters_asked(&self.world, &self.relay)
+    }
+}
+
+pub(crate) fn filters_asked(world: &World, relay: &RelayUrl) -> Vec<Filter> {
+    let filters = |frame: &str| match ClientMessage::parse(frame) {
+        Ok(ClientMessage::Req { filters, .. }) => filters,
+        _ => Vec::new(),
+    };
+    world.relay(relay).heard_of("REQ").into_iter().flat_map(filters).collect()
+}
+
+/// A job without progress reports: they would only lengthen the trace.
+pub(crate) fn one_shot() -> Config {
+    Config { progress_interval: Duration::ZERO, ..Config::one_shot() }
+}
+
+pub(crate) fn daemon() -> Config {
+    Config::default()
+}
+
+/// Events of the last `count` × 10 seconds.
+pub(crate) fn history(count: u64) -> Vec<Event> {
+    notes((0..count).map(|n| NOW_SECS - 10 * count + 10 * n))
+}
+
+pub(crate) fn ids<'e>(events: impl IntoIterator<Item = &'e Event>) -> BTreeSet<[u8; 32]> {
+    events.into_iter().map(|event| event.id.to_bytes()).collect()
+}
+
+pub(crate) const STALL: Duration = Duration::from_secs(15);
+
+pub(crate) const LIVE: RelayOptions = RelayOptions { direction: Direction::Down, method: None, live: true };
