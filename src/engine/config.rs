@@ -12,6 +12,8 @@ pub struct Config {
     pub one_shot: bool,
     /// Compare only: no event is downloaded for keeping, stored or published.
     pub dry_run: bool,
+    /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
+    pub dry_run_ids_max: usize,
 
     /// A connection attempt is given up after this.
     pub connect_timeout: Duration,
@@ -98,6 +100,7 @@ impl Default for Config {
         Self {
             one_shot: false,
             dry_run: false,
+            dry_run_ids_max: 1_000_000,
             connect_timeout: Duration::from_secs(10),
             attempts_max: u32::MAX,
             backoff_base: Duration::from_secs(5),
