@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Seen;
+use super::{Arrival, Seen};
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, Window};
 use crate::relay::Budget;
@@ -127,22 +127,25 @@ impl Page {
         Window { until: self.cursor, ..self.window }
     }
 
-    /// An event of this page that matches the filter came. Was it asked for?
-    pub fn handle_event(&mut self, seen: Seen) -> bool {
+    /// An event that matches the filter came.
+    pub fn handle_event(&mut self, seen: Seen) -> Arrival {
         if !self.is_asking() {
-            return false;
+            return Arrival::Unasked;
         }
         let until = if matches!(self.state, State::Probing { .. }) { self.cursor - 1 } else { self.cursor };
         if seen.created_at > until {
             self.page.newer += 1;
-            return false;
+            return Arrival::Unasked;
         }
         // A repetition within a page was not asked for: else one event, sent for ever, would pass for progress.
         if seen.created_at < self.window.since || !self.page.seen.insert(seen) {
-            return false;
+            return Arrival::Unasked;
         }
-        self.page.fresh += usize::from(!self.edge.contains(&seen));
-        true
+        if self.edge.contains(&seen) {
+            return Arrival::Repeated;
+        }
+        self.page.fresh += 1;
+        Arrival::New
     }
 
     /// Has the page under way brought anything new?
@@ -160,7 +163,9 @@ impl Page {
         }
         if page.newer > 0 {
             self.state = State::Done;
-            return PageEnd::UntilIgnored { window: self.rest() };
+            let beyond = probing && !budget.may_be_cut(self.edge.len(), self.asked);
+            let until = self.cursor.saturating_sub(u64::from(beyond));
+            return PageEnd::UntilIgnored { window: Window { until, ..self.window } };
         }
         let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
         if repeated == 0 || hint == EoseHint::Finish && !probing {

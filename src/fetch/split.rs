@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::Seen;
+use super::{Arrival, Seen};
 use crate::protocol::{Filter, Window};
 
 /// The state of one overflowing second.
@@ -81,13 +81,13 @@ impl Split {
         Some(Window { since: self.second, until: self.second }.apply(&next).limit(self.limit))
     }
 
-    /// An event of this second that matches the history's filter came. Was it asked for?
-    pub fn handle_event(&mut self, seen: Seen) -> bool {
-        let Some((_, part)) = &mut self.asking else { return false };
-        if seen.created_at != self.second {
-            return false;
+    /// An event that matches the history's filter came.
+    pub fn handle_event(&mut self, seen: Seen) -> Arrival {
+        let Some((_, part)) = &mut self.asking else { return Arrival::Unasked };
+        if seen.created_at != self.second || !part.insert(seen) {
+            return Arrival::Unasked;
         }
-        part.insert(seen)
+        if self.seen.contains(&seen) { Arrival::Repeated } else { Arrival::New }
     }
 
     /// The relay has ended the answer, or refused it (`answered` unset). True when the higher limit has brought all.
@@ -210,7 +210,7 @@ mod tests {
             let wanted = |seen: &&Seen| ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&seen.kind.into()));
             let limit = ask.limit.unwrap().min(cap);
             for seen in events.iter().filter(wanted).take(limit) {
-                assert!(split.handle_event(*seen));
+                assert_ne!(split.handle_event(*seen), Arrival::Unasked);
             }
             if split.handle_end(true) {
                 return;

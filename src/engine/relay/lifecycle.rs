@@ -224,6 +224,7 @@ impl Relay {
         self.give_up_histories(reason, ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);
+        self.poll_needs(ctx);
     }
 
     /// Rests after the relay asked for less traffic. What is under way is asked again afterwards.

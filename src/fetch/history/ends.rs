@@ -197,6 +197,7 @@ impl History {
     /// No reconciliation here, now: what it has not proven is paged.
     fn fall_back(&mut self, why: String) {
         let Some(mut reconcile) = self.reconcile.take() else { return };
+        let why = if why.is_empty() { "refused without a word".to_owned() } else { why };
         self.fallback = Some(why.clone());
         if self.stage == Stage::Seconds {
             self.after_raise(Some(&why));
@@ -287,6 +288,10 @@ impl History {
 
     /// Nothing more can be fetched or sent, for `reason`: what is not proven becomes gaps.
     pub fn give_up(&mut self, reason: &GapReason) {
+        if matches!(reason, GapReason::Store(_)) && self.stage < Stage::Done {
+            // Events of windows that count as fetched may be among those that were not stored.
+            self.add_gap(Window::of(self.filter()), reason.clone());
+        }
         if self.stage >= Stage::Settling {
             return;
         }
