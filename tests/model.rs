@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use relaysync::engine::{Config, Direction, HistoryId, RelayOptions, Ticket, Tickets};
 use relaysync::fetch::Reconcile;
 use relaysync::ingest::{Invalid, Outcomes, Pipeline, Settled, Source, Verdict, Work, verify};
@@ -39,12 +40,18 @@ fn events_of(seconds: &[usize]) -> Vec<Event> {
     seconds.iter().enumerate().flat_map(of).collect()
 }
 
+/// Cases that once failed are kept beside this file.
+fn config(cases: u32) -> ProptestConfig {
+    let persistence = FileFailurePersistence::Direct("tests/model.regressions.txt");
+    ProptestConfig { cases, failure_persistence: Some(Box::new(persistence)), ..ProptestConfig::default() }
+}
+
 fn quiet() -> Config {
     Config { progress_interval: Duration::ZERO, ..Config::one_shot() }
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 120, ..ProptestConfig::default() })]
+    #![proptest_config(config(120))]
 
     /// Everything is fetched, or a gap covers what is missing: never a false "complete".
     #[test]
@@ -126,7 +133,7 @@ fn window() -> impl Strategy<Value = Window> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(config(512))]
 
     /// Windows are disjoint, newest first, cover all, and refusals of the size end in bounded splits.
     #[test]
@@ -232,7 +239,7 @@ proptest! {
             prop_assert_eq!(url.host(), url.host().to_lowercase());
             prop_assert!(!url.host().ends_with('.'));
             let shouted = format!("{scheme}://{}{port}{path}{query}", host.to_uppercase());
-            prop_assert_eq!(RelayUrl::parse(&shouted).as_ref(), Ok(&url));
+            prop_assert_eq!(RelayUrl::parse(&shouted), Ok(url));
         }
     }
 
@@ -241,7 +248,7 @@ proptest! {
         for text in [text.clone(), format!("wss://{text}"), format!("ws://x.example/{text}")] {
             if let Ok(url) = RelayUrl::parse(&text) {
                 let _ = (url.host(), url.port(), url.is_tls());
-                prop_assert_eq!(RelayUrl::parse(url.as_str()).as_ref(), Ok(&url));
+                prop_assert_eq!(RelayUrl::parse(url.as_str()), Ok(url));
             }
         }
     }
@@ -447,7 +454,7 @@ fn forged(number: usize) -> Event {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(config(200))]
 
     /// Whatever the order of verdicts: marks stay behind their events, forged copies suppress nothing, and everything
     /// that was pushed is settled once.

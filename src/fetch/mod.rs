@@ -16,7 +16,7 @@ pub use ids::IdFetch;
 pub use page::{Page, PageEnd};
 pub use publish::Publish;
 pub use reconcile::{Reconcile, Step};
-pub use split::Split;
+pub use split::{FullSecond, Split};
 
 use crate::protocol::Event;
 

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Arrival, Seen};
+use super::{Arrival, FullSecond, Seen};
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, Window};
 use crate::relay::Budget;
@@ -60,12 +60,7 @@ pub enum PageEnd {
         proven_from: u64,
     },
     /// The second at the cursor holds more than a page. Its rest is to be got in another way; paging goes on below.
-    Overflow {
-        /// The second.
-        second: u64,
-        /// What is known of it.
-        seen: BTreeSet<Seen>,
-    },
+    Overflow(FullSecond),
     /// Everything in the window is fetched.
     Drained,
     /// The relay gives the same newest events whatever is asked.
@@ -192,7 +187,9 @@ impl Page {
         if let Some(events) = self.last_page_events.take().filter(|events| *events < self.asked) {
             budget.learn_page_cap(events);
         }
-        let overflowed = probing.then(|| (self.cursor, std::mem::take(&mut self.edge)));
+        let below = page.seen.last().map(|seen| seen.created_at);
+        let overflowed =
+            probing.then(|| FullSecond { second: self.cursor, seen: std::mem::take(&mut self.edge), below });
         let events = page.seen.len();
         let oldest = page.seen.first().map_or(self.cursor, |seen| seen.created_at);
         if oldest < self.cursor || probing {
@@ -207,7 +204,7 @@ impl Page {
             return PageEnd::Drained;
         }
         match overflowed {
-            Some((second, seen)) => PageEnd::Overflow { second, seen },
+            Some(full) => PageEnd::Overflow(full),
             None => PageEnd::Advanced { proven_from: oldest.saturating_add(1) },
         }
     }
@@ -222,7 +219,7 @@ impl Page {
             }
             _ => self.state = State::Done,
         }
-        PageEnd::Overflow { second, seen }
+        PageEnd::Overflow(FullSecond { second, seen, below: None })
     }
 
     /// Is the window through?

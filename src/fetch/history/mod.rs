@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use ends::Answer;
 
-use super::{Arrival, IdFetch, Page, Publish, Reconcile, Seen, Split};
+use super::{Arrival, FullSecond, IdFetch, Page, Publish, Reconcile, Seen, Split};
 use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
 use crate::plan::{Interest, Todo};
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
@@ -120,7 +120,7 @@ pub struct History {
     unsettled_windows: VecDeque<Window>,
     page: Option<(Page, Window)>,
     reconcile: Option<Reconcile>,
-    seconds: VecDeque<(u64, BTreeSet<Seen>)>,
+    seconds: VecDeque<FullSecond>,
     split: Option<Split>,
     ids: IdFetch,
     unchecked: Vec<[u8; 32]>,
@@ -302,8 +302,8 @@ impl History {
             return split.poll_ask(&filter).map(|filter| Ask::Req(Purpose::Split, filter));
         }
         if self.stage == Stage::Seconds {
-            let (second, seen) = self.seconds.pop_front()?;
-            let mut split = Split::new(second, seen, config.page_events_raised, config.split_requests_max);
+            let full = self.seconds.pop_front()?;
+            let mut split = Split::new(full, config.page_events_raised, config.split_requests_max);
             // A relay that gave less than was asked has a cap: a higher limit is no use.
             if split.seen().len() < budget.page_events() {
                 self.split = Some(split);
@@ -335,7 +335,12 @@ impl History {
                 }
                 return arrival;
             }
-            Purpose::Page => self.page.as_mut().map(|(page, _)| page.handle_event(seen)),
+            Purpose::Page => {
+                if let Some(full) = self.seconds.back_mut().filter(|full| seen.created_at < full.second) {
+                    full.below = full.below.max(Some(seen.created_at));
+                }
+                self.page.as_mut().map(|(page, _)| page.handle_event(seen))
+            }
             Purpose::Split => self.split.as_mut().map(|split| split.handle_event(seen)),
             Purpose::Live | Purpose::Negentropy => None,
         };
@@ -380,6 +385,9 @@ impl History {
     pub fn advance(&mut self, budget: &Budget, config: &Config) {
         if self.stage == Stage::Fetching || self.stage == Stage::Seconds {
             self.settle_reconciliation(budget, config);
+        }
+        if self.stage == Stage::Seconds && self.reconcile.is_none() {
+            self.settle_split();
         }
         if self.stage == Stage::Fetching && self.is_fetched() {
             self.stage = Stage::Seconds;
