@@ -45,7 +45,10 @@ impl Relay {
     }
 
     fn drop_histories(&mut self, which: impl Fn(&History) -> bool, ctx: &mut Ctx<'_>) {
-        for (id, _) in self.histories.extract_if(.., |_, history| which(history)).collect::<Vec<_>>() {
+        let over: Vec<HistoryId> =
+            self.histories.iter().filter(|(_, history)| which(history)).map(|(id, _)| *id).collect();
+        for id in over {
+            self.histories.remove(&id);
             self.close_requests_of(id, ctx);
         }
     }

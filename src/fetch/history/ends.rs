@@ -324,13 +324,14 @@ impl History {
         self.mark_due = self.keeps_coverage;
     }
 
-    /// Records a gap; one that continues the last gap of the same reason extends it.
+    /// Records a gap; one that continues the last gap of the same reason extends it, unless it is about one second.
     pub(super) fn add_gap(&mut self, window: Window, reason: GapReason) {
         if window.is_empty() {
             return;
         }
         if let Some(last) = self.gaps.last_mut()
             && last.reason == reason
+            && !matches!(reason, GapReason::SecondOverflow { .. })
             && last.window.since <= window.until.saturating_add(1)
             && window.since <= last.window.until.saturating_add(1)
         {
