@@ -220,10 +220,7 @@ impl Engine {
 
     fn give_all_up(&mut self, reason: &GapReason) {
         for number in 0..self.relays.len() {
-            self.with_relay(number, |relay, ctx| {
-                relay.give_up(reason, ctx);
-                relay.poll_needs(ctx);
-            });
+            self.with_relay(number, |relay, ctx| relay.give_up(reason, ctx));
         }
     }
 

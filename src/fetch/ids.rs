@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::Arrival;
 use crate::relay::Budget;
 
 /// How often an id is asked for.
@@ -54,19 +55,18 @@ impl IdFetch {
         Some(ids)
     }
 
-    /// An event came on `subscription`. `None` if it was not asked for there; else whether it was the last one of its
-    /// request, which then needs no EOSE.
-    pub fn handle_event(&mut self, subscription: u64, id: &[u8; 32]) -> Option<bool> {
-        let chunk = self.in_flight.get_mut(&subscription)?;
-        if !chunk.left.remove(id) {
-            return None;
-        }
+    /// An event came on `subscription`.
+    pub fn handle_event(&mut self, subscription: u64, id: &[u8; 32]) -> Arrival {
+        let Some(chunk) = self.in_flight.get_mut(&subscription).filter(|chunk| chunk.left.contains(id)) else {
+            return Arrival::Unasked;
+        };
+        chunk.left.remove(id);
         self.wanted -= 1;
-        let through = chunk.left.is_empty();
-        if through {
+        if chunk.left.is_empty() {
             self.in_flight.remove(&subscription);
+            return Arrival::Last;
         }
-        Some(through)
+        Arrival::New
     }
 
     /// The relay has ended the request (or refused it, or fallen silent: `answered` unset).
@@ -146,8 +146,8 @@ mod tests {
         let mut ids = IdFetch::default();
         (0..10).for_each(|n| ids.want(id(n)));
         assert_eq!(ids.poll_ask(1, &budget, 4).unwrap().len(), 10);
-        (0..9).for_each(|n| assert_eq!(ids.handle_event(1, &id(n)), Some(false)));
-        assert_eq!(ids.handle_event(1, &id(77)), None);
+        (0..9).for_each(|n| assert_eq!(ids.handle_event(1, &id(n)), Arrival::New));
+        assert_eq!(ids.handle_event(1, &id(77)), Arrival::Unasked);
         ids.handle_end(1, true, &mut budget);
         assert_eq!(ids.poll_ask(2, &budget, 4), Some(vec![id(9)]));
         ids.handle_end(2, true, &mut budget);

@@ -16,9 +16,22 @@ pub use ids::IdFetch;
 pub use page::{Page, PageEnd};
 pub use publish::Publish;
 pub use reconcile::{Reconcile, Step};
-pub use split::Split;
+pub use split::{FullSecond, Split};
 
 use crate::protocol::Event;
+
+/// What an event is to the request that it came for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arrival {
+    /// Nothing: it was not asked for.
+    Unasked,
+    /// It was asked for, and has come before: pages overlap by a second.
+    Repeated,
+    /// It was asked for.
+    New,
+    /// It was the last one asked for: the request is through without an EOSE.
+    Last,
+}
 
 /// What a machine needs to know of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Seen;
+use super::{Arrival, FullSecond, Seen};
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, Window};
 use crate::relay::Budget;
@@ -60,12 +60,7 @@ pub enum PageEnd {
         proven_from: u64,
     },
     /// The second at the cursor holds more than a page. Its rest is to be got in another way; paging goes on below.
-    Overflow {
-        /// The second.
-        second: u64,
-        /// What is known of it.
-        seen: BTreeSet<Seen>,
-    },
+    Overflow(FullSecond),
     /// Everything in the window is fetched.
     Drained,
     /// The relay gives the same newest events whatever is asked.
@@ -127,22 +122,25 @@ impl Page {
         Window { until: self.cursor, ..self.window }
     }
 
-    /// An event of this page that matches the filter came. Was it asked for?
-    pub fn handle_event(&mut self, seen: Seen) -> bool {
+    /// An event that matches the filter came.
+    pub fn handle_event(&mut self, seen: Seen) -> Arrival {
         if !self.is_asking() {
-            return false;
+            return Arrival::Unasked;
         }
         let until = if matches!(self.state, State::Probing { .. }) { self.cursor - 1 } else { self.cursor };
         if seen.created_at > until {
             self.page.newer += 1;
-            return false;
+            return Arrival::Unasked;
         }
         // A repetition within a page was not asked for: else one event, sent for ever, would pass for progress.
         if seen.created_at < self.window.since || !self.page.seen.insert(seen) {
-            return false;
+            return Arrival::Unasked;
         }
-        self.page.fresh += usize::from(!self.edge.contains(&seen));
-        true
+        if self.edge.contains(&seen) {
+            return Arrival::Repeated;
+        }
+        self.page.fresh += 1;
+        Arrival::New
     }
 
     /// Has the page under way brought anything new?
@@ -160,7 +158,9 @@ impl Page {
         }
         if page.newer > 0 {
             self.state = State::Done;
-            return PageEnd::UntilIgnored { window: self.rest() };
+            let beyond = probing && !budget.may_be_cut(self.edge.len(), self.asked);
+            let until = self.cursor.saturating_sub(u64::from(beyond));
+            return PageEnd::UntilIgnored { window: Window { until, ..self.window } };
         }
         let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
         if repeated == 0 || hint == EoseHint::Finish && !probing {
@@ -187,7 +187,9 @@ impl Page {
         if let Some(events) = self.last_page_events.take_if(|events| *events < self.asked) {
             budget.learn_page_cap(events);
         }
-        let overflowed = probing.then(|| (self.cursor, std::mem::take(&mut self.edge)));
+        let below = page.seen.last().map(|seen| seen.created_at);
+        let overflowed =
+            probing.then(|| FullSecond { second: self.cursor, seen: std::mem::take(&mut self.edge), below });
         let events = page.seen.len();
         let oldest = page.seen.first().map_or(self.cursor, |seen| seen.created_at);
         if oldest < self.cursor || probing {
@@ -202,7 +204,7 @@ impl Page {
             return PageEnd::Drained;
         }
         match overflowed {
-            Some((second, seen)) => PageEnd::Overflow { second, seen },
+            Some(full) => PageEnd::Overflow(full),
             None => PageEnd::Advanced { proven_from: oldest.saturating_add(1) },
         }
     }
@@ -217,7 +219,7 @@ impl Page {
             }
             _ => self.state = State::Done,
         }
-        PageEnd::Overflow { second, seen }
+        PageEnd::Overflow(FullSecond { second, seen, below: None })
     }
 
     /// Is the window through?

@@ -268,7 +268,8 @@ fn halves(set: &ItemSet, window: Window, now_secs: u64) -> Vec<Window> {
         Some(since) => since,
         None => window.since + (top - window.since) / 2 + 1,
     };
-    if since <= window.since || since > window.until {
+    // What lies above `top` is not cut any further: there is no end to the future.
+    if since <= window.since || since > top {
         return vec![window];
     }
     vec![Window { since, until: window.until }, Window { since: window.since, until: since - 1 }]

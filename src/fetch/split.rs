@@ -1,21 +1,35 @@
 //! One second that holds more events than a page: asked for with a higher limit, then in parts.
 //!
-//! A part is known to be whole when it brings fewer events than the relay has given in one answer. The parts of a
+//! The higher limit has brought all when the answer reaches below the second: relays give the newest first. A part is
+//! known to be whole when it brings fewer events than the relay has given in one answer. The parts of a
 //! filter that lists kinds, authors, ids or tag values cover it; an open filter can only be split by the kinds that
 //! were seen, which proves nothing for kinds that were not: then a gap stays on record, however much was found.
 
 use std::collections::{BTreeSet, VecDeque};
 
-use super::Seen;
+use super::{Arrival, Seen};
 use crate::protocol::{Filter, Window};
+use crate::relay::Budget;
+
+/// A second that holds more events than a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FullSecond {
+    /// The second.
+    pub second: u64,
+    /// What is known of it.
+    pub seen: BTreeSet<Seen>,
+    /// The next older second that has events, if it is known.
+    pub below: Option<u64>,
+}
 
 /// The state of one overflowing second.
 #[derive(Debug)]
 pub struct Split {
     second: u64,
     seen: BTreeSet<Seen>,
-    /// Answers this large may have been cut.
-    cap: usize,
+    below: Option<u64>,
+    /// The answer under way has events from below the second.
+    reached_below: bool,
     limit: usize,
     queue: VecDeque<Filter>,
     asking: Option<(Filter, BTreeSet<Seen>)>,
@@ -27,20 +41,20 @@ pub struct Split {
 }
 
 impl Split {
-    /// Begins with what paging has seen of `second`. `limit` is the raised limit, `requests_max` bounds the work.
-    pub fn new(second: u64, seen: BTreeSet<Seen>, limit: usize, requests_max: u32) -> Self {
-        let cap = seen.len();
+    /// Begins with what paging has seen. `limit` is the raised limit, `requests_max` bounds the work.
+    pub fn new(full: FullSecond, limit: usize, requests_max: u32) -> Self {
         Self {
-            second,
-            seen,
-            cap,
+            second: full.second,
+            seen: full.seen,
+            below: full.below,
+            reached_below: false,
             limit,
             queue: VecDeque::new(),
             asking: None,
             kinds_asked: BTreeSet::new(),
             raising: true,
             unproven: false,
-            left: requests_max,
+            left: requests_max.max(1),
         }
     }
 
@@ -78,25 +92,30 @@ impl Split {
         }
         self.left -= 1;
         self.asking = Some((next.clone(), BTreeSet::new()));
-        Some(Window { since: self.second, until: self.second }.apply(&next).limit(self.limit))
+        self.reached_below = false;
+        let since = self.below.filter(|_| self.raising).unwrap_or(self.second);
+        Some(Window { since, until: self.second }.apply(&next).limit(self.limit))
     }
 
-    /// An event of this second that matches the history's filter came. Was it asked for?
-    pub fn handle_event(&mut self, seen: Seen) -> bool {
-        let Some((_, part)) = &mut self.asking else { return false };
-        if seen.created_at != self.second {
-            return false;
+    /// An event that matches the history's filter came.
+    pub fn handle_event(&mut self, seen: Seen) -> Arrival {
+        let Some((_, part)) = &mut self.asking else { return Arrival::Unasked };
+        if self.raising && self.below == Some(seen.created_at) {
+            self.reached_below = true;
+            return Arrival::Repeated;
         }
-        part.insert(seen)
+        if seen.created_at != self.second || !part.insert(seen) {
+            return Arrival::Unasked;
+        }
+        if self.seen.contains(&seen) { Arrival::Repeated } else { Arrival::New }
     }
 
     /// The relay has ended the answer, or refused it (`answered` unset). True when the higher limit has brought all.
-    pub fn handle_end(&mut self, answered: bool) -> bool {
+    pub fn handle_end(&mut self, answered: bool, budget: &mut Budget) -> bool {
         let Some((filter, part)) = self.asking.take() else { return false };
         let events = part.len();
-        // An answer larger than what was taken for a cap shows that it was none.
-        let whole = answered && events < self.limit && (events < self.cap || self.raising && events > self.cap);
-        self.cap = self.cap.max(events);
+        budget.learn_page(events);
+        let whole = answered && (self.reached_below || !budget.may_be_cut(events, self.limit));
         self.seen.extend(part);
         if self.raising {
             return whole;
@@ -185,6 +204,7 @@ fn halves(filter: &Filter) -> Vec<Filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Config;
 
     fn burst(events: u16, kinds: u16) -> Vec<Seen> {
         let mut all: Vec<Seen> = (0..events)
@@ -200,6 +220,8 @@ mod tests {
 
     /// Plays a relay that gives at most `cap` events an answer.
     fn play(split: &mut Split, filter: &Filter, events: &[Seen], cap: usize) {
+        let mut budget = Budget::new(&Config::default());
+        budget.learn_page_cap(split.seen().len().min(cap));
         for _ in 0..500 {
             let Some(ask) = split.poll_ask(filter) else {
                 if split.is_raising() {
@@ -207,12 +229,16 @@ mod tests {
                 }
                 break;
             };
-            let wanted = |seen: &&Seen| ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&seen.kind.into()));
+            let window = Window::of(&ask);
+            let wanted = |seen: &&Seen| {
+                let listed = ask.kinds.as_ref().is_none_or(|kinds| kinds.contains(&seen.kind.into()));
+                listed && window.contains(seen.created_at)
+            };
             let limit = ask.limit.unwrap().min(cap);
             for seen in events.iter().filter(wanted).take(limit) {
-                assert!(split.handle_event(*seen));
+                assert_ne!(split.handle_event(*seen), Arrival::Unasked);
             }
-            if split.handle_end(true) {
+            if split.handle_end(true, &mut budget) {
                 return;
             }
             if split.is_raising() {
@@ -221,19 +247,28 @@ mod tests {
         }
     }
 
+    fn full(seen: &[Seen], below: Option<u64>) -> Split {
+        Split::new(FullSecond { second: 9, seen: seen.iter().copied().collect(), below }, 5000, 64)
+    }
+
     #[test]
-    fn a_higher_limit_is_enough_where_the_relay_grants_it() {
-        let events = burst(700, 4);
-        let mut split = Split::new(9, events[..500].iter().copied().collect(), 5000, 64);
+    fn a_higher_limit_is_enough_where_the_answer_reaches_below() {
+        let mut events = burst(700, 4);
+        events.push(Seen { created_at: 3, ..events[0] });
+        let mut split = full(&events[..500], Some(3));
         play(&mut split, &Filter::new(), &events, 1000);
         assert_eq!(split.seen().len(), 700);
+        assert!(split.is_raising(), "no parts were needed");
+        let mut split = full(&events[..500], Some(3));
+        play(&mut split, &Filter::new(), &events, 600);
+        assert!(!split.is_proven());
     }
 
     #[test]
     fn listed_kinds_are_split_and_proven() {
         let events = burst(700, 16);
         let filter = Filter::new().kinds((0..16).map(Into::into));
-        let mut split = Split::new(9, events[..100].iter().copied().collect(), 5000, 64);
+        let mut split = full(&events[..100], None);
         play(&mut split, &filter, &events, 100);
         assert_eq!(split.seen().len(), 700);
         assert!(split.is_proven());
@@ -242,7 +277,7 @@ mod tests {
     #[test]
     fn an_open_filter_finds_what_it_can_and_proves_nothing() {
         let events = burst(700, 16);
-        let mut split = Split::new(9, events[..100].iter().copied().collect(), 5000, 64);
+        let mut split = full(&events[..100], None);
         play(&mut split, &Filter::new(), &events, 100);
         assert_eq!(split.seen().len(), 700);
         assert!(!split.is_proven());
@@ -252,7 +287,7 @@ mod tests {
     fn the_work_is_bounded() {
         let events = burst(60_000, 60_000);
         let filter = Filter::new().kinds((0..60_000).map(|kind| (kind as u16).into()));
-        let mut split = Split::new(9, events[..100].iter().copied().collect(), 5000, 64);
+        let mut split = full(&events[..100], None);
         play(&mut split, &filter, &events, 100);
         assert!(!split.is_proven() && split.is_done());
     }

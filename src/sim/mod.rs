@@ -20,6 +20,7 @@
 //! ```
 
 mod draft;
+mod effects;
 mod honest;
 mod node;
 mod remote;

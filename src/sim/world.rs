@@ -5,14 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::honest::{Said, at_once};
-use super::node::{Conn, EngineId, Node, StoreFaults};
-use super::note;
-use super::remote::{Connects, Delivery, Remote, relay_url};
-use crate::engine::{Command, Config, ConnId, Effect, Input, Notice, RelayOptions, RelayReport, Ticket};
-use crate::ingest::{Verdict, verify};
+use super::node::{EngineId, Node};
+use super::remote::{Delivery, Remote, relay_url};
+use crate::engine::{Command, Config, ConnId, Input, RelayOptions, RelayReport};
+use crate::ingest::verify;
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl};
-use crate::runtime::{CloseReason, ConnectError, Dial, Frame, Instant, Now, SignError};
+use crate::runtime::{CloseReason, Frame, Instant, Now};
 use crate::serve::ClientId;
 use crate::store::{Batch, Store};
 
@@ -20,7 +19,7 @@ use crate::store::{Batch, Store};
 pub const NOW_SECS: u64 = 1_700_000_000;
 
 /// From one end of a connection to the other.
-const LATENCY: Duration = Duration::from_millis(5);
+pub(super) const LATENCY: Duration = Duration::from_millis(5);
 
 /// Things that may happen at one moment before it counts as a live-lock.
 const STEPS_AT_ONCE_MAX: u64 = 200_000;
@@ -34,7 +33,7 @@ const TRACE_CHARS: usize = 160;
 
 /// What is to happen.
 #[derive(Debug)]
-enum Happening {
+pub(super) enum Happening {
     /// To an engine; dropped if it has been restarted since.
     Input(EngineId, u64, Input),
     /// A frame arrives at an engine.
@@ -52,17 +51,17 @@ enum Happening {
 /// Engines, relays, and everything between them.
 #[derive(Debug)]
 pub struct World {
-    instant: Instant,
+    pub(super) instant: Instant,
     wall_secs: u64,
     sequence: u64,
     steps_at_once: u64,
     heap: BTreeMap<(Instant, u64), Happening>,
-    nodes: Vec<Node>,
-    lives: Vec<u64>,
-    relays: BTreeMap<RelayUrl, Remote>,
+    pub(super) nodes: Vec<Node>,
+    pub(super) lives: Vec<u64>,
+    pub(super) relays: BTreeMap<RelayUrl, Remote>,
     /// Which engine's connection a client is.
-    clients: BTreeMap<ClientId, (EngineId, ConnId)>,
-    clients_made: u64,
+    pub(super) clients: BTreeMap<ClientId, (EngineId, ConnId)>,
+    pub(super) clients_made: u64,
     trace: VecDeque<String>,
 }
 
@@ -357,187 +356,19 @@ impl World {
         }
     }
 
-    fn perform_all(&mut self, engine: EngineId) {
-        for effect in self.nodes[engine.0].effects() {
-            self.perform(engine, effect);
-        }
-    }
-
-    fn perform(&mut self, engine: EngineId, effect: Effect) {
-        match effect {
-            Effect::Connect { conn, dial } => self.connect(engine, conn, &dial),
-            Effect::Send { conn, frame } => {
-                if let Some(open) = self.nodes[engine.0].conns.get(&conn) {
-                    let (url, client) = (open.relay.clone(), open.client);
-                    self.schedule(LATENCY, Happening::ToRelay(url, client, frame));
-                }
-            }
-            Effect::SetReading { conn, reading } => self.set_reading(engine, conn, reading),
-            Effect::Close { conn, reason } => {
-                self.note(format!("engine {}: closes {conn:?}, {reason}", engine.0));
-                self.nodes[engine.0].closed.push(reason);
-                if let Some(open) = self.nodes[engine.0].conns.remove(&conn) {
-                    self.schedule(LATENCY, Happening::Left(open.relay, open.client));
-                }
-            }
-            Effect::FetchInfo { dial } => self.fetch_info(engine, dial),
-            Effect::Sign { conn, relay, challenge } => {
-                let result = self.sign(engine, &relay, &challenge);
-                self.answer(engine, Input::Signed { conn, result });
-            }
-            Effect::Notify(notice) => {
-                let node = &mut self.nodes[engine.0];
-                if let Notice::Finished(reports) | Notice::Stopped(reports) = &notice {
-                    node.ended = Some(reports.clone());
-                }
-                node.notices.push(notice);
-            }
-            Effect::Verify { ticket, events, look_up } => self.verify(engine, ticket, events, look_up),
-            Effect::Commit { ticket, batch } => self.commit(engine, ticket, batch),
-            Effect::LoadItems { ticket, filter, window } => {
-                let node = &mut self.nodes[engine.0];
-                let result = match StoreFaults::fails(&mut node.faults.items) {
-                    true => Err("the disk is on fire".to_owned()),
-                    false => at_once(node.store.items(&filter, window)).map_err(|error| error.to_string()),
-                };
-                self.answer(engine, Input::Items { ticket, result });
-            }
-            Effect::CheckKnown { ticket, ids } => {
-                let result = self.known(engine, ids);
-                self.answer(engine, Input::Known { ticket, result });
-            }
-            Effect::LoadEvents { ticket, ids } => {
-                let result = at_once(self.nodes[engine.0].store.events(ids)).map_err(|error| error.to_string());
-                self.answer(engine, Input::Events { ticket, result });
-            }
-        }
-    }
-
-    fn connect(&mut self, engine: EngineId, conn: ConnId, dial: &Dial) {
-        let now = self.now();
-        let refused = |error| Input::Disconnected { conn, reason: CloseReason::Connect(error) };
-        let Some(remote) = self.relays.get_mut(&dial.url) else {
-            return self.answer(engine, refused(ConnectError::Dns("no such relay".into())));
-        };
-        remote.attempts.push(now.instant);
-        match remote.connects.clone() {
-            Connects::Hangs => {}
-            Connects::Refused(error) => self.answer(engine, refused(error)),
-            Connects::Always => {
-                self.clients_made += 1;
-                let (client, relay) = (ClientId(self.clients_made), dial.url.clone());
-                self.clients.insert(client, (engine, conn));
-                let open = Conn { client, relay: relay.clone(), reading: true, backlog: VecDeque::new() };
-                self.nodes[engine.0].conns.insert(conn, open);
-                self.schedule(LATENCY, Happening::Open(engine, conn, relay, client));
-            }
-        }
-    }
-
-    fn set_reading(&mut self, engine: EngineId, conn: ConnId, reading: bool) {
-        let node = &mut self.nodes[engine.0];
-        node.reading.push(reading);
-        let Some(open) = node.conns.get_mut(&conn) else { return };
-        open.reading = reading;
-        if reading {
-            for frame in std::mem::take(&mut open.backlog) {
-                self.schedule(Duration::ZERO, Happening::ToEngine(engine, conn, frame));
-            }
-        }
-    }
-
-    fn fetch_info(&mut self, engine: EngineId, dial: Dial) {
-        let info = self.relays.get(&dial.url).filter(|remote| remote.gives_info).map(|remote| remote.honest().info());
-        let result = info.ok_or_else(|| ConnectError::Handshake("404".into()));
-        self.answer(engine, Input::RelayInfo { relay: dial.url, result });
-    }
-
-    fn sign(
-        &self,
-        engine: EngineId,
-        relay: &RelayUrl,
-        challenge: &str,
-    ) -> Result<crate::ingest::Verified<Event>, SignError> {
-        let author = self.node(engine).signs_as.ok_or(SignError::NoKey)?;
-        let draft = note(self.now().unix_secs).by(author).kind(22_242);
-        let event = draft.tag("relay", relay.as_str()).tag("challenge", challenge).sign();
-        verify(event).map_err(|why| SignError::Declined(format!("{why:?}")))
-    }
-
-    fn known(&mut self, engine: EngineId, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, String> {
-        let node = &mut self.nodes[engine.0];
-        if StoreFaults::fails(&mut node.faults.reads) {
-            return Err("the disk is on fire".to_owned());
-        }
-        at_once(node.store.known(ids)).map_err(|error| error.to_string())
-    }
-
-    fn verify(&mut self, engine: EngineId, ticket: Ticket, events: Vec<Event>, look_up: bool) {
-        let known = match look_up {
-            true => self.known(engine, events.iter().map(|event| event.id.to_bytes()).collect()),
-            false => Ok(vec![false; events.len()]),
-        };
-        let verdict = |(event, known): (Event, bool)| match known {
-            true => Verdict::Known,
-            false => verify(event).map_or_else(Verdict::Invalid, Verdict::Valid),
-        };
-        let result = known.map(|known| events.into_iter().zip(known).map(verdict).collect());
-        self.answer(engine, Input::Verified { ticket, result });
-    }
-
-    fn commit(&mut self, engine: EngineId, ticket: Ticket, batch: Batch) {
-        let node = &mut self.nodes[engine.0];
-        node.commits.push(batch.events.len());
-        let marks = batch.coverage.clone();
-        let result = match StoreFaults::fails(&mut node.faults.commits) {
-            true => Err("the disk is on fire".to_owned()),
-            false => at_once(node.store.commit(batch)).map_err(|error| error.to_string()),
-        };
-        if result.is_ok() {
-            marks.iter().for_each(|mark| self.check_mark(engine, mark));
-        }
-        self.answer(engine, Input::Committed { ticket, result });
-    }
-
-    /// Everything that the relay held when it was asked, and that a mark covers, is held here, or known to be gone.
-    fn check_mark(&self, engine: EngineId, mark: &crate::store::Coverage) {
-        let (node, now_secs) = (self.node(engine), self.now().unix_secs);
-        let (Some(filter), Some(remote)) = (node.filters.get(&mark.filter), self.relays.get(&mark.relay)) else {
-            return;
-        };
-        if !remote.is_checked {
-            return;
-        }
-        for proof in &mark.windows {
-            let items = remote.honest().items(filter, proof.window, now_secs);
-            let before = |id: &[u8; 32]| remote.honest().got_at_secs.get(id).is_none_or(|at| *at < proof.asked_at_secs);
-            let ids: Vec<[u8; 32]> = items.items().iter().map(|item| item.id).filter(before).collect();
-            let known = at_once(node.store.known(ids.clone())).expect("the store in memory does not fail");
-            let missing = known.iter().filter(|known| !**known).count();
-            assert_eq!(
-                missing,
-                0,
-                "a mark of {} claims {} without having it\n{}",
-                mark.relay,
-                proof.window,
-                self.trace()
-            );
-        }
-    }
-
     /// The result of a piece of work reaches the engine.
-    fn answer(&mut self, engine: EngineId, input: Input) {
+    pub(super) fn answer(&mut self, engine: EngineId, input: Input) {
         let takes = self.nodes[engine.0].work_takes;
         let life = self.lives[engine.0];
         self.schedule(takes, Happening::Input(engine, life, input));
     }
 
-    fn schedule(&mut self, delay: Duration, happening: Happening) {
+    pub(super) fn schedule(&mut self, delay: Duration, happening: Happening) {
         self.sequence += 1;
         self.heap.insert((self.instant + delay, self.sequence), happening);
     }
 
-    fn note(&mut self, mut line: String) {
+    pub(super) fn note(&mut self, mut line: String) {
         if line.len() > TRACE_CHARS {
             let end = (0..=TRACE_CHARS).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
             line.truncate(end);

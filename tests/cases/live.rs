@@ -6,8 +6,8 @@ use std::time::Duration;
 use relaysync::engine::{Command, Phase, RelayOptions};
 use relaysync::protocol::{Event, Filter, RelayUrl};
 use relaysync::sim::{
-    Connects, EngineId, LimitZero, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen, SubscriptionCap,
-    Turn, World, note,
+    Connects, EngineId, Eose, EoseFault, LimitZero, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen,
+    SubscriptionCap, Turn, World, note,
 };
 
 use crate::support::{LIVE, daemon, filters_asked, history};
@@ -216,8 +216,11 @@ fn a_rate_limited_daemon_comes_back() {
 #[test]
 fn gaps_are_mended_by_the_next_pass() {
     let events = history(40);
-    let mut daemon =
-        Daemon::new(Remote::with(&events).tamper(relaysync::sim::Eose::new(relaysync::sim::EoseFault::Lost)));
+    let mut daemon = Daemon::new(
+        Remote::with(&events)
+            .tamper(NegentropyRefused::notice("negentropy disabled"))
+            .tamper(Eose::new(EoseFault::Lost)),
+    );
     daemon.secs(200);
     assert!(!daemon.world.node(daemon.engine).reports()[0].complete);
     daemon.world.relay_mut(&daemon.relay).mend();

@@ -170,7 +170,7 @@ fn a_codec_that_ends_early_is_asked_again_and_then_paged() {
 fn endless_rounds_are_given_up() {
     let events = history(100);
     let config = Config { negentropy_rounds_max: 50, ..one_shot() };
-    let played = Play::holding(&events[..30]).config(config).with(Remote::with(&events).tamper(Infinite));
+    let played = Play::holding(&events[..30]).config(config).with(Remote::with(&events).tamper(Infinite::default()));
     played.is_equal().within(STALL * 2);
 }
 

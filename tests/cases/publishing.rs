@@ -90,9 +90,8 @@ fn a_relay_that_answers_every_event_with_a_rate_limit_is_given_up() {
 
 #[test]
 fn events_without_an_ok_are_sent_twice_and_reported() {
-    let no = NoOk { words: None, times: 6 };
-    let played = Play::towards(Direction::Up, &history(5)).with(Remote::with(&[]).tamper(no));
-    assert!(played.report.complete, "5 the first time, 1 of 5 the second: {:?}", played.report.gaps.len());
+    let no = NoOk { words: None, times: 5 };
+    Play::towards(Direction::Up, &history(5)).with(Remote::with(&[]).tamper(no)).is_equal();
     let no = NoOk { words: None, times: usize::MAX };
     let played = Play::towards(Direction::Up, &history(5)).with(Remote::with(&[]).tamper(no));
     played.has_gaps(&[(Window::ALL, GapReason::Unacknowledged { events: 5 })]);

@@ -1,11 +1,11 @@
 //! More events in one second than a page holds. Reported as nostr-protocol/nips#2407.
 
-use relaysync::engine::GapReason;
+use relaysync::engine::{Config, GapReason};
 use relaysync::protocol::{Event, Filter, Window};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{NOW_SECS, NegentropyRefused, PageCap, Remote, note};
 
-use crate::support::{Play, play};
+use crate::support::{Play, one_shot, play};
 
 const SECOND: u64 = NOW_SECS - 1_000;
 
@@ -85,4 +85,13 @@ fn a_relay_with_nothing_but_one_full_second_is_no_exception() {
     let played =
         Play::default().filters([filter]).with(without_negentropy(Remote::with(&burst())).tamper(PageCap(100)));
     assert!(!played.report.complete);
+}
+
+#[test]
+fn the_work_spent_on_one_second_is_bounded() {
+    let filter = Filter::new().kinds((1_000..1_016).map(Into::into));
+    let config = Config { split_requests_max: 3, ..one_shot() };
+    let remote = without_negentropy(Remote::with(&burst())).tamper(PageCap(100));
+    let played = Play::default().config(config).filters([filter]).with(remote);
+    assert!(matches!(played.report.gaps[..], [ref gap] if gap.window == Window { since: SECOND, until: SECOND }));
 }

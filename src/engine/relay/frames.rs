@@ -2,7 +2,7 @@
 
 use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
-use crate::fetch::Answer;
+use crate::fetch::{Answer, Arrival};
 use crate::ingest::{Source, Verified};
 use crate::protocol::filter::matches;
 use crate::protocol::message::{self, EoseHint, MessageError, client};
@@ -71,11 +71,8 @@ impl Relay {
             return;
         };
         let (purpose, owner) = (open.purpose, open.history);
-        let Some((wanted, through)) = self.offer_event(id, purpose, owner, &event) else {
-            self.count_unsolicited(frame);
-            return;
-        };
-        if !wanted {
+        let arrival = self.offer_event(id, purpose, owner, &event);
+        if arrival == Arrival::Unasked {
             self.count_unsolicited(frame);
             return;
         }
@@ -88,21 +85,27 @@ impl Relay {
         if purpose == Purpose::Ids {
             self.record_progress();
         }
-        if through {
-            self.close_subscription(id, ctx);
+        match arrival {
+            Arrival::Repeated => self.counters.duplicate += 1,
+            Arrival::Last => {
+                self.close_subscription(id, ctx);
+                self.ingest(owner, event, purpose != Purpose::Ids, ctx);
+            }
+            Arrival::New | Arrival::Unasked => self.ingest(owner, event, purpose != Purpose::Ids, ctx),
         }
-        self.ingest(owner, event, purpose != Purpose::Ids, ctx);
     }
 
-    /// Shows an event to its owner: was it asked for, and is its request through? `None` if it does not satisfy the
-    /// filter.
-    fn offer_event(&mut self, id: u64, purpose: Purpose, owner: HistoryId, event: &Event) -> Option<(bool, bool)> {
+    /// Shows an event to its owner. One that does not satisfy the filter was not asked for.
+    fn offer_event(&mut self, id: u64, purpose: Purpose, owner: HistoryId, event: &Event) -> Arrival {
         if purpose == Purpose::Live {
-            let interest = self.live.iter().find(|(_, live)| live.id == owner).map(|(interest, _)| interest)?;
-            return matches(interest.filter(), event).then_some((true, false));
+            let interest = self.live.iter().find(|(_, live)| live.id == owner).map(|(interest, _)| interest);
+            let wanted = interest.is_some_and(|interest| matches(interest.filter(), event));
+            return if wanted { Arrival::New } else { Arrival::Unasked };
         }
-        let history = self.histories.get_mut(&owner)?;
-        matches(history.filter(), event).then(|| history.handle_event(id, purpose, event))
+        match self.histories.get_mut(&owner) {
+            Some(history) if matches(history.filter(), event) => history.handle_event(id, purpose, event),
+            _ => Arrival::Unasked,
+        }
     }
 
     /// Hands an event to the pipeline; `look_up` unless it was asked for because the store does not know it.
@@ -152,20 +155,20 @@ impl Relay {
                 self.end_request(id, Answer::Again, false, ctx);
                 self.rest(words, ctx);
             }
-            Refusal::TooManySubscriptions => self.learn_subscriptions(id, words, ctx),
+            Refusal::TooManySubscriptions => self.learn_subscriptions(id, false, words, ctx),
             _ => self.end_request(id, Answer::Refused(words.to_owned()), false, ctx),
         }
     }
 
-    /// One subscription too many: it waits until others are through.
-    fn learn_subscriptions(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
+    /// One subscription too many: it waits until others are through. `close` tells the relay so.
+    fn learn_subscriptions(&mut self, id: u64, close: bool, words: &str, ctx: &mut Ctx<'_>) {
         if self.session.subscription_mut(id).is_some_and(|open| open.purpose == Purpose::Live) {
             self.refuse_live(id, words, ctx);
             return;
         }
         let open = self.session.open_reqs();
         self.budget.learn_subscriptions(open);
-        self.end_request(id, Answer::Again, false, ctx);
+        self.end_request(id, Answer::Again, close, ctx);
         if open <= 1 {
             // Not even one is allowed: that is a rate limit in other words.
             self.rest(words, ctx);
@@ -187,7 +190,8 @@ impl Relay {
             Refusal::RateLimited => self.rest(words, ctx),
             Refusal::TooManySubscriptions => {
                 if let Some(id) = self.session.newest_unanswered(reqs) {
-                    self.learn_subscriptions(id, words, ctx);
+                    // It may have meant another one: then this one is open there.
+                    self.learn_subscriptions(id, true, words, ctx);
                 }
             }
             Refusal::NoNegentropy => {

@@ -45,7 +45,10 @@ impl Relay {
     }
 
     fn drop_histories(&mut self, which: impl Fn(&History) -> bool, ctx: &mut Ctx<'_>) {
-        for (id, _) in self.histories.extract_if(.., |_, history| which(history)).collect::<Vec<_>>() {
+        let over: Vec<HistoryId> =
+            self.histories.iter().filter(|(_, history)| which(history)).map(|(id, _)| *id).collect();
+        for id in over {
+            self.histories.remove(&id);
             self.close_requests_of(id, ctx);
         }
     }
@@ -225,6 +228,7 @@ impl Relay {
         self.give_up_histories(reason, ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);
+        self.poll_needs(ctx);
     }
 
     /// Rests after the relay asked for less traffic. What is under way is asked again afterwards.

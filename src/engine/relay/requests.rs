@@ -166,6 +166,7 @@ impl Relay {
 
     /// Subscribes to what is new, before any history: so no gap opens between them.
     fn open_live(&mut self, ctx: &mut Ctx<'_>) {
+        self.suspend_live(ctx);
         if !self.live_due || !self.options.live || !self.options.direction.is_down() {
             return;
         }
@@ -198,6 +199,20 @@ impl Relay {
             }
             let frame = client::req(&wire_name(subscription), [&filter]);
             self.send(ctx, conn, frame);
+        }
+    }
+
+    /// Where live holds what histories need, as a lower limit has shown, it makes room for one of them.
+    fn suspend_live(&mut self, ctx: &mut Ctx<'_>) {
+        if self.histories.is_empty() && self.waiting.is_empty() {
+            return;
+        }
+        let most = self.budget.subscriptions_max().saturating_sub(1);
+        let open = self.live.values_mut().filter(|live| live.subscription.is_some());
+        let surplus: Vec<u64> = open.skip(most).filter_map(|live| live.subscription.take()).collect();
+        self.live_due |= !surplus.is_empty();
+        for id in surplus {
+            self.close_subscription(id, ctx);
         }
     }
 

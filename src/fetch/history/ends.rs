@@ -40,7 +40,7 @@ impl History {
     ) {
         match purpose {
             Purpose::Page => self.end_page(answer, budget, config),
-            Purpose::Split => self.end_split(&answer),
+            Purpose::Split => self.end_split(&answer, budget),
             Purpose::Ids => match answer {
                 Answer::Again => self.ids.handle_lost(subscription),
                 answer => self.ids.handle_end(subscription, matches!(answer, Answer::End(_)), budget),
@@ -86,9 +86,9 @@ impl History {
     fn take_page_end(&mut self, end: PageEnd) {
         match end {
             PageEnd::Advanced { .. } => {}
-            PageEnd::Overflow { second, seen } => {
-                self.proofs.add_hole(second);
-                self.seconds.push_back((second, seen));
+            PageEnd::Overflow(full) => {
+                self.proofs.add_hole(full.second);
+                self.seconds.push_back(full);
             }
             PageEnd::Drained => {}
             PageEnd::UntilIgnored { window } => self.add_gap(window, GapReason::UntilIgnored),
@@ -102,22 +102,19 @@ impl History {
         self.mark_due |= self.keeps_coverage && self.marks_on_the_way == 0;
     }
 
-    fn end_split(&mut self, answer: &Answer) {
+    fn end_split(&mut self, answer: &Answer, budget: &mut Budget) {
         let Some(split) = &mut self.split else { return };
         if *answer == Answer::Again {
             split.reset();
             return;
         }
         let was_raising = split.is_raising();
-        let whole = split.handle_end(matches!(answer, Answer::End(_)));
+        let whole = split.handle_end(matches!(answer, Answer::End(_)), budget);
         if was_raising && whole {
             self.end_second(true);
         } else if was_raising {
             let why = self.fallback.clone();
             self.after_raise(why.as_deref());
-        } else if split.is_done() {
-            let proven = split.is_proven();
-            self.end_second(proven);
         }
     }
 
@@ -128,15 +125,20 @@ impl History {
         let refused = refused.is_some() || self.fallback.is_some() || self.refused_before.is_some();
         if refused || self.options.method == Some(Method::Req) {
             split.start_parts(&filter);
-            if split.is_done() {
-                self.end_second(false);
-            }
             return;
         }
         let second = split.second();
         let held: ItemSet = split.seen().iter().map(|seen| Item { created_at: seen.created_at, id: seen.id }).collect();
         let window = Window { since: second, until: second };
         self.reconcile = Some(Reconcile::new(held.into(), window, usize::MAX));
+    }
+
+    /// Ends the second whose parts are all through, or as many as are asked for.
+    pub(super) fn settle_split(&mut self) {
+        if let Some(split) = self.split.as_ref().filter(|split| split.is_done()) {
+            let proven = split.is_proven();
+            self.end_second(proven);
+        }
     }
 
     fn end_second(&mut self, proven: bool) {
@@ -197,6 +199,7 @@ impl History {
     /// No reconciliation here, now: what it has not proven is paged.
     fn fall_back(&mut self, why: String) {
         let Some(mut reconcile) = self.reconcile.take() else { return };
+        let why = if why.is_empty() { "refused without a word".to_owned() } else { why };
         self.fallback = Some(why.clone());
         if self.stage == Stage::Seconds {
             self.after_raise(Some(&why));
@@ -287,6 +290,10 @@ impl History {
 
     /// Nothing more can be fetched or sent, for `reason`: what is not proven becomes gaps.
     pub fn give_up(&mut self, reason: &GapReason) {
+        if matches!(reason, GapReason::Store(_)) && self.stage < Stage::Done {
+            // Events of windows that count as fetched may be among those that were not stored.
+            self.add_gap(Window::of(self.filter()), reason.clone());
+        }
         if self.stage >= Stage::Settling {
             return;
         }
@@ -302,7 +309,7 @@ impl History {
             .take()
             .map(|split| split.second())
             .into_iter()
-            .chain(self.seconds.drain(..).map(|(second, _)| second))
+            .chain(self.seconds.drain(..).map(|full| full.second))
             .collect();
         open.into_iter().for_each(|second| self.add_gap(Window { since: second, until: second }, reason.clone()));
         let left = self.ids.give_up() + std::mem::take(&mut self.unchecked).len() + self.publish.give_up();
@@ -317,13 +324,14 @@ impl History {
         self.mark_due = self.keeps_coverage;
     }
 
-    /// Records a gap; one that continues the last gap of the same reason extends it.
+    /// Records a gap; one that continues the last gap of the same reason extends it, unless it is about one second.
     pub(super) fn add_gap(&mut self, window: Window, reason: GapReason) {
         if window.is_empty() {
             return;
         }
         if let Some(last) = self.gaps.last_mut()
             && last.reason == reason
+            && !matches!(reason, GapReason::SecondOverflow { .. })
             && last.window.since <= window.until.saturating_add(1)
             && window.since <= last.window.until.saturating_add(1)
         {

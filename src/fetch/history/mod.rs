@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub use ends::Answer;
 
-use super::{IdFetch, Page, Publish, Reconcile, Seen, Split};
+use super::{Arrival, FullSecond, IdFetch, Page, Publish, Reconcile, Seen, Split};
 use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
 use crate::plan::{Interest, Todo};
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
@@ -120,7 +120,7 @@ pub struct History {
     unsettled_windows: VecDeque<Window>,
     page: Option<(Page, Window)>,
     reconcile: Option<Reconcile>,
-    seconds: VecDeque<(u64, BTreeSet<Seen>)>,
+    seconds: VecDeque<FullSecond>,
     split: Option<Split>,
     ids: IdFetch,
     unchecked: Vec<[u8; 32]>,
@@ -310,8 +310,8 @@ impl History {
             return split.poll_ask(&filter).map(|filter| Ask::Req(Purpose::Split, filter));
         }
         if self.stage == Stage::Seconds {
-            let (second, seen) = self.seconds.pop_front()?;
-            let mut split = Split::new(second, seen, config.page_events_raised, config.split_requests_max);
+            let full = self.seconds.pop_front()?;
+            let mut split = Split::new(full, config.page_events_raised, config.split_requests_max);
             // A relay that gave less than was asked has a cap: a higher limit is no use.
             if split.seen().len() < budget.page_events() {
                 self.split = Some(split);
@@ -331,37 +331,32 @@ impl History {
         page.poll_ask(&filter, budget).map(|filter| Ask::Req(Purpose::Page, filter))
     }
 
-    /// An event that satisfies the filter came on a subscription of this history. Was it asked for, and may the
-    /// subscription be closed now?
-    pub fn handle_event(&mut self, subscription: u64, purpose: Purpose, event: &Event) -> (bool, bool) {
-        match purpose {
+    /// An event that satisfies the filter came on a subscription of this history.
+    pub fn handle_event(&mut self, subscription: u64, purpose: Purpose, event: &Event) -> Arrival {
+        let seen = Seen::of(event);
+        let arrival = match purpose {
             Purpose::Ids => {
-                let id = event.id.to_bytes();
-                let Some(through) = self.ids.handle_event(subscription, &id) else { return (false, false) };
-                if let Some(reconcile) = &mut self.reconcile {
-                    reconcile.handle_arrival(Item { created_at: event.created_at_secs(), id });
+                let arrival = self.ids.handle_event(subscription, &seen.id);
+                if arrival != Arrival::Unasked
+                    && let Some(reconcile) = &mut self.reconcile
+                {
+                    reconcile.handle_arrival(Item { created_at: seen.created_at, id: seen.id });
                 }
-                (true, through)
+                return arrival;
             }
             Purpose::Page => {
-                let seen = Seen::of(event);
-                let wanted = self.page.as_mut().is_some_and(|(page, _)| page.handle_event(seen));
-                if wanted && self.options.direction.is_up() {
-                    self.relay_ids.push(seen.id);
+                if let Some(full) = self.seconds.back_mut().filter(|full| seen.created_at < full.second) {
+                    full.below = full.below.max(Some(seen.created_at));
                 }
-                (wanted, false)
+                self.page.as_mut().map(|(page, _)| page.handle_event(seen))
             }
-            Purpose::Split => {
-                let seen = Seen::of(event);
-                let wanted = self.split.as_mut().is_some_and(|split| split.handle_event(seen));
-                if wanted && self.options.direction.is_up() {
-                    self.relay_ids.push(seen.id);
-                }
-                (wanted, false)
-            }
-            Purpose::Live => (true, false),
-            Purpose::Negentropy => (false, false),
+            Purpose::Split => self.split.as_mut().map(|split| split.handle_event(seen)),
+            Purpose::Live | Purpose::Negentropy => None,
+        };
+        if arrival == Some(Arrival::New) && self.options.direction.is_up() {
+            self.relay_ids.push(seen.id);
         }
+        arrival.unwrap_or(Arrival::Unasked)
     }
 
     /// The answer to [`Need::Known`].
@@ -399,6 +394,9 @@ impl History {
     pub fn advance(&mut self, budget: &Budget, config: &Config) {
         if self.stage == Stage::Fetching || self.stage == Stage::Seconds {
             self.settle_reconciliation(budget, config);
+        }
+        if self.stage == Stage::Seconds && self.reconcile.is_none() {
+            self.settle_split();
         }
         if self.stage == Stage::Fetching && self.is_fetched() {
             self.stage = Stage::Seconds;

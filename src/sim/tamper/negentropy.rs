@@ -50,24 +50,25 @@ impl Tamper for NegentropyRefused {
     }
 }
 
-/// Answers every reconciliation message with the same one, without end.
+/// Answers every reconciliation message in such a way that there is always a difference left.
 #[derive(Debug, Clone, Default)]
-pub struct Infinite;
+pub struct Infinite {
+    answers: u8,
+}
 
 impl Tamper for Infinite {
     fn handle_client(&mut self, frame: String, turn: &mut Turn) -> Option<String> {
-        let (subscription, message) = match ClientMessage::parse(&frame) {
-            Ok(
-                ClientMessage::NegOpen { subscription, message, .. } | ClientMessage::NegMsg { subscription, message },
-            ) => (subscription.into_owned(), message.into_owned()),
+        let subscription = match ClientMessage::parse(&frame) {
+            Ok(ClientMessage::NegOpen { subscription, .. } | ClientMessage::NegMsg { subscription, .. }) => {
+                subscription.into_owned()
+            }
             _ => return Some(frame),
         };
-        // What the client said of its own set, sent back with other fingerprints: there is always a difference left.
-        let mut bytes = hex::decode(&message).unwrap_or_default();
-        if let Some(last) = bytes.last_mut() {
-            *last = last.wrapping_add(1);
-        }
-        turn.say(relay::neg_msg(&subscription, &bytes));
+        self.answers = self.answers.wrapping_add(1);
+        // Version 1; one range, up to infinity; a fingerprint (mode 1) that fits nothing.
+        let mut message = vec![0x61, 0, 0, 1];
+        message.extend([self.answers; 16]);
+        turn.say(relay::neg_msg(&subscription, &message));
         None
     }
 }

@@ -138,7 +138,7 @@ impl Tamper for ClosesAfter {
     }
 }
 
-/// Sends the challenge (NIP-42) behind the CLOSED that calls for it, not before.
+/// Sends the challenge (NIP-42) behind the refusal that calls for it, not before.
 #[derive(Debug, Clone, Default)]
 pub struct LateChallenge {
     held: Option<String>,
@@ -148,7 +148,7 @@ impl Tamper for LateChallenge {
     fn handle_relay(&mut self, frame: String, turn: &mut Turn) {
         match RelayMessage::parse(&frame) {
             Ok(RelayMessage::Auth { .. }) => self.held = Some(frame),
-            Ok(RelayMessage::Closed { .. }) => {
+            Ok(RelayMessage::Closed { .. } | RelayMessage::NegErr { .. }) => {
                 turn.say(frame);
                 if let Some(challenge) = self.held.take() {
                     turn.say(challenge);
