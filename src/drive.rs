@@ -86,6 +86,7 @@ pub async fn drive<R: Runtime>(
 
 type Sender<R> = <<R as Runtime>::Connector as Connector>::Sender;
 
+#[expect(clippy::large_enum_variant, reason = "nearly every value is the large one")]
 enum Incoming<S> {
     Input(Input),
     Opened(ConnId, S),
@@ -164,7 +165,12 @@ impl<R: Runtime> Driver<R> {
                 let result = runtime.connector().relay_info(&dial).await;
                 Input::RelayInfo { relay: dial.url, result }
             }),
-            Effect::Verify { ticket, events } => self.report(move |runtime| verify(runtime, ticket, events)),
+            Effect::Verify { ticket, events, look_up: true } => {
+                self.report(move |runtime| verify_unknown(runtime, ticket, events))
+            }
+            Effect::Verify { ticket, events, look_up: false } => self.report(move |runtime| async move {
+                Input::Verified { ticket, result: Ok(runtime.verify(events).await) }
+            }),
             Effect::Commit { ticket, batch } => self.report(move |runtime| async move {
                 Input::Committed {
                     ticket,
@@ -274,7 +280,7 @@ async fn serve_connection<R: Runtime>(
 }
 
 /// Drops what the store knows, and checks the rest. What is known costs no signature.
-async fn verify<R: Runtime>(runtime: Arc<R>, ticket: Ticket, events: Vec<Event>) -> Input {
+async fn verify_unknown<R: Runtime>(runtime: Arc<R>, ticket: Ticket, events: Vec<Event>) -> Input {
     let ids = events.iter().map(|event| event.id.to_bytes()).collect();
     let known = match runtime.store().known(ids).await {
         Ok(known) => known,

@@ -1,4 +1,106 @@
-//! relaysync (draft)
+//! relaysync keeps sets of Nostr events in step between relays and those that hold copies, and gives a true answer to
+//! "is my copy complete?": **complete, or these gaps, for these reasons**.
+//!
+//! # The way of the data
+//!
+//! ```text
+//! relay ──frame──▶ relay/session ──▶ fetch/{page,reconcile,split,ids} ──▶ ingest ──batch──▶ Store
+//!                                           ▲                                      │ outcomes
+//!                                           │ filters                              ▼
+//!                      plan: target − pending − confirmed            coverage, counters, gaps
+//!                                                                                  │
+//!                                            serve (relay service) ◀───────────────┘
+//! ```
+//!
+//! - [`protocol`] turns bytes into types and back. No state, no time.
+//! - [`plan`] knows what is wanted ([`plan::Interest`]) and what earlier passes have proven ([`plan::windows_to_fetch`]).
+//! - [`fetch`] has one small machine for each way to fetch: pages, reconciliation (NIP-77), parts of a second that
+//!   overflows a page, ids; and publishing. A [`fetch::History`] drives them for one filter at one relay.
+//! - [`ingest`] is the one way into the store: match, drop what is known, check the signature, commit, in order. Only
+//!   its verifying stage makes a [`ingest::Verified`], and a store takes nothing else.
+//! - [`relay`] is what is known of one relay: session, health, limits, and how to read its refusals.
+//! - [`engine`] owns all of that: a pure state machine. [`store`] has the trait of stores, and one in memory.
+//! - [`runtime`] has the traits of clock and sockets; [`drive`] is the one async interpreter of the engine's effects.
+//! - [`serve`] is the other side: a relay, without sockets. `native` (feature) binds everything to tokio, sockets and
+//!   files, and has the `relaysync` program.
+//!
+//! # The run-loop contract
+//!
+//! The engine has no clock, socket, store, task, lock or randomness inside. Three calls drive it, always in this order:
+//! *mutate* with [`engine::Engine::handle`], *drain* [`engine::Engine::poll_effect`] to the end, then *wait* until
+//! [`engine::Engine::deadline`] or until something happens. What a remote does is never an error, only effects,
+//! counters and gaps. A panic is a bug here; nothing that a relay sends may cause one.
+//!
+//! This is a whole run loop, against a store in memory and a relay that cannot be reached:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! use relaysync::engine::{Command, Config, Effect, Engine, Input, Notice, RelayOptions};
+//! use relaysync::plan::Interest;
+//! use relaysync::protocol::{Filter, RelayUrl};
+//! use relaysync::runtime::{CloseReason, ConnectError, Instant, Now};
+//! use relaysync::store::Snapshot;
+//!
+//! let mut now = Now { instant: Instant::ZERO, unix_secs: 1_700_000_000 };
+//! let mut engine = Engine::new(Config::one_shot(), Snapshot::default(), 7, now);
+//! let mut inputs = vec![Input::Command(Command::SetInterests {
+//!     relay: RelayUrl::parse("wss://relay.example").unwrap(),
+//!     interests: [Interest::Opaque(Arc::new(Filter::new()))].into(),
+//!     options: RelayOptions::default(),
+//! })];
+//! let reports = 'run: loop {
+//!     for input in inputs.drain(..) {
+//!         engine.handle(input, now);                                    // mutate
+//!     }
+//!     while let Some(effect) = engine.poll_effect() {                   // drain
+//!         match effect {
+//!             Effect::Connect { conn, .. } => inputs.push(Input::Disconnected {
+//!                 conn,
+//!                 reason: CloseReason::Connect(ConnectError::TimedOut),
+//!             }),
+//!             Effect::LoadItems { ticket, .. } => inputs.push(Input::Items { ticket, result: Ok(Arc::default()) }),
+//!             Effect::Commit { ticket, batch } => {
+//!                 assert!(batch.events.is_empty(), "nothing came");
+//!                 inputs.push(Input::Committed { ticket, result: Ok(Vec::new()) });
+//!             }
+//!             Effect::Notify(Notice::Finished(reports)) => break 'run reports,
+//!             _ => {}
+//!         }
+//!     }
+//!     if inputs.is_empty() {
+//!         let (at, _why) = engine.deadline().expect("until it has finished, it waits for something");
+//!         let waited = at - now.instant;                                // wait (here: let time jump)
+//!         now = Now { instant: at, unix_secs: now.unix_secs + waited.as_secs() };
+//!         inputs.push(Input::Tick);
+//!     }
+//! };
+//! assert!(!reports[0].complete);
+//! assert_eq!(reports[0].gaps.len(), 1);
+//! println!("{}: {}", reports[0].relay, reports[0].gaps[0]);
+//! # assert!(now.instant - Instant::ZERO < Duration::from_secs(60));
+//! ```
+//!
+//! # Rules that prevent real faults
+//!
+//! 1. A store commits batches as a whole, durable on return, idempotent by id. A coverage mark rides behind the events
+//!    that it covers.
+//! 2. An id counts as known only once it is committed: a forged copy never suppresses the honest one.
+//! 3. Every connection attempt has an id of its own; what arrives late for an old one is dropped by construction.
+//! 4. Page caps are learned. What cannot be proven complete is a gap on record.
+//! 5. The driver awaits in one place; sending never waits.
+//! 6. Everything is bounded, by values named in [`engine::Config`], `native::SocketConfig` and [`serve::ServeConfig`].
+//! 7. No order depends on chance or on a hash; no logic reads a clock.
+//! 8. One relay never delays another: cooldowns and backoff are deadlines.
+//! 9. Wall time is an input that may step or be wrong; intervals use the monotonic clock.
+//!
+//! # Features
+//!
+//! `native` (default): tokio, sockets, TLS, the store on disk, the program. `testing`: generated events and the
+//! simulated network. `browser` is reserved. With none of them the IO-free core builds, for
+//! `wasm32-unknown-unknown` too.
+
 pub mod drive;
 pub mod engine;
 pub mod fetch;

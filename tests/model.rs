@@ -399,7 +399,7 @@ impl Bench {
 
     fn take(&mut self, work: Work) {
         match work {
-            Work::Verify(ticket, events) => self.checks.push_back((ticket, events)),
+            Work::Verify { ticket, events, .. } => self.checks.push_back((ticket, events)),
             Work::Commit(ticket, batch) => {
                 assert!(self.commit.is_none(), "one commit at a time");
                 self.commit = Some((ticket, batch));
@@ -476,11 +476,11 @@ proptest! {
                     match what {
                         Sent::Genuine(n) => {
                             genuine.insert(supply()[n].id.to_bytes());
-                            bench.pipeline.push_event(source, supply()[n].clone());
+                            bench.pipeline.push_event(source, supply()[n].clone(), true);
                             events += 1;
                         }
                         Sent::Forged(n) => {
-                            bench.pipeline.push_event(source, forged(n));
+                            bench.pipeline.push_event(source, forged(n), true);
                             events += 1;
                         }
                         Sent::Mark => {

@@ -3,8 +3,11 @@
 //!
 //! `cargo bench --bench store -- [EVENTS [BATCH]]`; 200,000 events in batches of 2,000 by default.
 
+#![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
 mod generator;
 
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use relaysync::ingest::{Verified, verify};
@@ -30,8 +33,9 @@ async fn main() {
     println!("ratio            {:8.3}", commit_us / check_us);
     println!("slowest commit   {:8.1} ms, all of them {:.1} s", ms(written.slowest), written.wall.as_secs_f64());
     println!("peak memory      {:8.1} MB", memory_mb("VmHWM:"));
-    let bytes = std::fs::metadata(store.path()).expect("the file is there").len();
-    println!("file             {:8.1} MB, {} bytes an event", bytes as f64 / 1e6, bytes / events);
+    // The database sets its file larger than it is; what counts is the blocks in use.
+    let bytes = std::fs::metadata(store.path()).expect("the file is there").blocks() * 512;
+    println!("on disk          {:8.1} MB, {} bytes an event", bytes as f64 / 1e6, bytes / events);
 
     known(&store, events).await;
     items(&store).await;
@@ -103,9 +107,15 @@ fn id(n: u64) -> [u8; 32] {
 
 async fn items(store: &NativeStore) {
     for json in ["{}", r#"{"kinds":[1,7]}"#, r##"{"#t":["topic7"]}"##] {
-        let begun = Instant::now();
-        let items = store.items(&filter(json), Window::ALL).await.expect("items are read");
-        println!("items            {:8.2} ms for {} items of {json}", ms(begun.elapsed()), items.len());
+        let mut times = Vec::new();
+        let mut len = 0;
+        for _ in 0..5 {
+            let begun = Instant::now();
+            len = store.items(&filter(json), Window::ALL).await.expect("items are read").len();
+            times.push(ms(begun.elapsed()));
+        }
+        let (first, best) = (times[0], times.iter().copied().fold(f64::MAX, f64::min));
+        println!("items            {best:8.2} ms (first {first:.2} ms) for {len} items of {json}");
     }
 }
 

@@ -147,12 +147,14 @@ pub enum Effect {
         /// Whose.
         dial: Dial,
     },
-    /// Find out which of these events are known, and check the others.
+    /// Check ids and signatures of these events.
     Verify {
         /// For the answer.
         ticket: Ticket,
         /// The events.
         events: Vec<Event>,
+        /// Find out first which of them are known, and check only the others.
+        look_up: bool,
     },
     /// Commit a batch.
     Commit {

@@ -317,12 +317,7 @@ impl Engine {
             Ok(records) => records,
             Err(error) => return self.fail_store(error),
         };
-        self.with_relay(relay, |relay, ctx| {
-            if let Some(history) = relay.history_mut(history) {
-                history.handle_records(records);
-            }
-            relay.pump(ctx);
-        });
+        self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
     }
 
     fn poll_pipeline(&mut self) {
@@ -334,7 +329,7 @@ impl Engine {
 
     fn emit_work(&mut self, work: Work) {
         self.out.push_back(match work {
-            Work::Verify(ticket, events) => Effect::Verify { ticket, events },
+            Work::Verify { ticket, events, look_up } => Effect::Verify { ticket, events, look_up },
             Work::Commit(ticket, batch) => Effect::Commit { ticket, batch },
         });
     }

@@ -12,8 +12,8 @@ const ATTEMPTS_MAX: u8 = 2;
 #[derive(Debug, Default)]
 pub struct IdFetch {
     queue: VecDeque<([u8; 32], u8)>,
-    /// Ids in the queue or on their way: have and need lists repeat ids after frame cuts.
-    wanted: BTreeSet<[u8; 32]>,
+    /// Ids in the queue or on their way.
+    wanted: usize,
     in_flight: BTreeMap<u64, Chunk>,
     /// Ids that did not come, though asked for twice.
     missing: BTreeSet<[u8; 32]>,
@@ -27,9 +27,11 @@ struct Chunk {
 }
 
 impl IdFetch {
-    /// Wants an id. Nothing happens if it is wanted already, or known to be missing.
+    /// Wants an id. Who finds differences sees to it that few are wanted twice. Nothing happens if it is known to be
+    /// missing.
     pub fn want(&mut self, id: [u8; 32]) {
-        if !self.missing.contains(&id) && self.wanted.insert(id) {
+        if !self.missing.contains(&id) {
+            self.wanted += 1;
             self.queue.push_back((id, 1));
         }
     }
@@ -41,14 +43,17 @@ impl IdFetch {
         }
         let attempt = self.queue.front()?.1;
         let mut ids = Vec::with_capacity(self.queue.len().min(budget.ids_per_request()));
+        let mut left = BTreeSet::new();
         while ids.len() < budget.ids_per_request() {
             // First and second attempts do not mix: a chunk is one or the other.
             match self.queue.pop_front_if(|(_, next)| *next == attempt) {
-                Some((id, _)) => ids.push(id),
+                Some((id, _)) if left.insert(id) => ids.push(id),
+                // A window that was begun anew has found it again.
+                Some(_) => self.wanted -= 1,
                 None => break,
             }
         }
-        let chunk = Chunk { asked: ids.len(), attempt, left: ids.iter().copied().collect() };
+        let chunk = Chunk { asked: ids.len(), attempt, left };
         self.in_flight.insert(subscription, chunk);
         Some(ids)
     }
@@ -59,7 +64,7 @@ impl IdFetch {
             return Arrival::Unasked;
         };
         chunk.left.remove(id);
-        self.wanted.remove(id);
+        self.wanted -= 1;
         if chunk.left.is_empty() {
             self.in_flight.remove(&subscription);
             return Arrival::Last;
@@ -83,7 +88,7 @@ impl IdFetch {
             match chunk.attempt + u8::from(!cut) {
                 next if next <= ATTEMPTS_MAX => self.queue.push_back((id, next)),
                 _ => {
-                    self.wanted.remove(&id);
+                    self.wanted -= 1;
                     self.missing.insert(id);
                 }
             }
@@ -111,14 +116,14 @@ impl IdFetch {
 
     /// Is nothing wanted any more?
     pub fn is_idle(&self) -> bool {
-        self.wanted.is_empty()
+        self.wanted == 0
     }
 
     /// Nothing more is asked for. Gives back how many ids are left.
     pub fn give_up(&mut self) -> usize {
         self.queue.clear();
         self.in_flight.clear();
-        std::mem::take(&mut self.wanted).len()
+        std::mem::take(&mut self.wanted)
     }
 
     /// Ids that the relay offered and did not deliver.

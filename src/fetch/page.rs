@@ -184,7 +184,7 @@ impl Page {
 
     /// Something new came: the cursor moves down, or stays within its second with a larger edge.
     fn advance(&mut self, page: Tally, probing: bool, hint: EoseHint, budget: &mut Budget) -> PageEnd {
-        if let Some(events) = self.last_page_events.take().filter(|events| *events < self.asked) {
+        if let Some(events) = self.last_page_events.take_if(|events| *events < self.asked) {
             budget.learn_page_cap(events);
         }
         let below = page.seen.last().map(|seen| seen.created_at);

@@ -50,13 +50,20 @@ pub struct Outcomes {
 #[derive(Debug)]
 pub enum Work {
     /// Check these.
-    Verify(Ticket, Vec<Event>),
+    Verify {
+        /// For the answer.
+        ticket: Ticket,
+        /// The events.
+        events: Vec<Event>,
+        /// May the store know some of them already?
+        look_up: bool,
+    },
     /// Commit this.
     Commit(Ticket, Batch),
 }
 
 enum Entry {
-    Event(Source, Event),
+    Event { source: Source, event: Event, look_up: bool },
     Mark(Source, Coverage),
 }
 
@@ -114,8 +121,8 @@ impl std::fmt::Debug for Pipeline {
 }
 
 impl Pipeline {
-    /// Takes an event in.
-    pub fn push_event(&mut self, source: Source, event: Event) {
+    /// Takes an event in. With `look_up`, the store may know it already, and is asked before the signature is checked.
+    pub fn push_event(&mut self, source: Source, event: Event, look_up: bool) {
         let (id, bytes) = (event.id.to_bytes(), event.json().len());
         *self.bytes.entry(source.relay).or_default() += bytes;
         if let Some(waiting) = self.copies.get_mut(&id) {
@@ -124,7 +131,7 @@ impl Pipeline {
         }
         self.copies.insert(id, Vec::new());
         self.queued_events += 1;
-        self.queue.push_back(Entry::Event(source, event));
+        self.queue.push_back(Entry::Event { source, event, look_up });
     }
 
     /// Takes a coverage mark in: it becomes durable with, or after, everything pushed before it.
@@ -172,9 +179,16 @@ impl Pipeline {
         }
         let (mut events, mut slips) =
             (Vec::with_capacity(self.queued_events.min(config.verify_events_max)), Vec::new());
+        let mut looked_up = None;
+        // A batch is looked up as a whole or not at all.
+        let fits = |entry: &mut Entry, looked_up: Option<bool>| match entry {
+            Entry::Event { look_up, .. } => looked_up.is_none_or(|before| before == *look_up),
+            Entry::Mark(..) => true,
+        };
         while events.len() < config.verify_events_max.max(1) {
-            match self.queue.pop_front() {
-                Some(Entry::Event(source, event)) => {
+            match self.queue.pop_front_if(|entry| fits(entry, looked_up)) {
+                Some(Entry::Event { source, event, look_up }) => {
+                    looked_up = Some(look_up);
                     self.queued_events -= 1;
                     slips.push(Slip::Event { source, id: event.id.to_bytes(), bytes: event.json().len() });
                     events.push(event);
@@ -193,7 +207,7 @@ impl Pipeline {
             debug_assert!(outcomes.events.is_empty());
             return None;
         }
-        Some(Work::Verify(ticket, events))
+        Some(Work::Verify { ticket, events, look_up: looked_up.unwrap_or(true) })
     }
 
     fn poll_commit(
@@ -307,7 +321,7 @@ impl Pipeline {
         let ticket = tickets.next();
         let slip = Slip::Event { source, id: event.id.to_bytes(), bytes: event.json().len() };
         self.checking.push_front(Checking { ticket, slips: vec![slip], verdicts: None });
-        Work::Verify(ticket, vec![event])
+        Work::Verify { ticket, events: vec![event], look_up: true }
     }
 
     /// Deals with one verdict. Gives back the copy that is to be checked instead, if the event was forged.

@@ -44,6 +44,18 @@ impl Event {
         }
     }
 
+    /// The same for a part of a frame that is known to be text: `json` must lie inside `frame`, which the event keeps a
+    /// reference to.
+    ///
+    /// # Errors
+    /// See [`Event::parse`].
+    pub fn parse_in(frame: &Bytes, json: &str) -> Result<Self, EventError> {
+        match serde_json::from_str(json) {
+            Ok(fields) => Ok(Self { fields, json: frame.slice_ref(json.as_bytes()) }),
+            Err(error) => Err(EventError { reason: error.to_string() }),
+        }
+    }
+
     /// The JSON that the event came in.
     pub fn json(&self) -> &Bytes {
         &self.json

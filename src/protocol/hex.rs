@@ -17,7 +17,7 @@ pub fn encode_into(bytes: &[u8], out: &mut String) {
 
 /// The bytes that `text` writes; `None` if it has an odd length or another character than a hexadecimal digit.
 pub fn decode(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return None;
     }
     let mut bytes = vec![0; text.len() / 2];

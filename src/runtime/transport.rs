@@ -64,6 +64,8 @@ pub enum CloseReason {
     FrameTooLarge,
     /// A text frame was not UTF-8.
     InvalidUtf8,
+    /// A frame's JSON was nested deeper than any message is.
+    TooDeep,
     /// The relay broke the WebSocket protocol, or sent compressed frames though none were agreed on.
     Protocol(String),
     /// More was to be sent than the relay took.
@@ -87,6 +89,7 @@ impl fmt::Display for CloseReason {
             Self::Done => f.write_str("done"),
             Self::FrameTooLarge => f.write_str("frame larger than allowed"),
             Self::InvalidUtf8 => f.write_str("frame is not UTF-8"),
+            Self::TooDeep => f.write_str("frame nested too deep"),
             Self::Protocol(detail) => write!(f, "WebSocket protocol broken: {detail}"),
             Self::Backlogged => f.write_str("relay reads too slowly"),
             Self::Flood => f.write_str("relay sends far more than was asked"),

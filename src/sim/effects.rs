@@ -51,7 +51,7 @@ impl World {
                 }
                 node.notices.push(notice);
             }
-            Effect::Verify { ticket, events } => self.verify(engine, ticket, events),
+            Effect::Verify { ticket, events, look_up } => self.verify(engine, ticket, events, look_up),
             Effect::Commit { ticket, batch } => self.commit(engine, ticket, batch),
             Effect::LoadItems { ticket, filter, window } => {
                 let node = &mut self.nodes[engine.0];
@@ -126,8 +126,11 @@ impl World {
         at_once(node.store.known(ids)).map_err(|error| error.to_string())
     }
 
-    fn verify(&mut self, engine: EngineId, ticket: Ticket, events: Vec<Event>) {
-        let known = self.known(engine, events.iter().map(|event| event.id.to_bytes()).collect());
+    fn verify(&mut self, engine: EngineId, ticket: Ticket, events: Vec<Event>, look_up: bool) {
+        let known = match look_up {
+            true => self.known(engine, events.iter().map(|event| event.id.to_bytes()).collect()),
+            false => Ok(vec![false; events.len()]),
+        };
         let verdict = |(event, known): (Event, bool)| match known {
             true => Verdict::Known,
             false => verify(event).map_or_else(Verdict::Invalid, Verdict::Valid),

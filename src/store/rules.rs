@@ -83,7 +83,10 @@ impl<T: Tables> Desk<'_, T> {
         }
         self.changes.next_sequence += 1;
         let rank = Rank::new(event.created_at_secs(), event.id.as_bytes(), sequence, kind);
-        if let Some(refusal) = self.refusal(&event, address.as_deref(), current.as_ref(), &rank)? {
+        let expires = event.expires_at_secs();
+        let expired = expires.is_some_and(|secs| secs <= self.now_secs).then_some(Outcome::Expired);
+        let superseded = current.filter(|current| *current < rank).map(|_| Outcome::Superseded);
+        if let Some(refusal) = self.revoked(&event, address.as_deref(), &rank)?.or(expired).or(superseded) {
             self.remember(&event, &rank);
             self.changes.fates.insert(sequence, refusal);
             return Ok(refusal);
@@ -92,18 +95,17 @@ impl<T: Tables> Desk<'_, T> {
             self.remove(current.sequence(), Outcome::Superseded);
         }
         self.remember(&event, &rank);
+        if let Some(secs) = expires {
+            self.changes.entries.push(Entry::new(&Key::expiry(secs), &rank));
+            self.changes.swept_secs = self.changes.swept_secs.min(secs.saturating_sub(1));
+        }
         self.hold(&event, address.as_deref(), &rank)?;
         self.changes.held.insert(sequence, event);
         Ok(Outcome::Stored)
     }
 
-    fn refusal(
-        &self,
-        event: &Event,
-        address: Option<&str>,
-        current: Option<&Rank>,
-        rank: &Rank,
-    ) -> Result<Option<Outcome>, T::Error> {
+    /// Has its author taken the event back?
+    fn revoked(&self, event: &Event, address: Option<&str>, rank: &Rank) -> Result<Option<Outcome>, T::Error> {
         let (author, kind, at) = (event.pubkey.as_bytes(), rank.kind(), rank.created_at());
         if !is_request(kind) {
             if self.first_held(&Key::vanished(author))?.is_some_and(|request| request.created_at() >= at) {
@@ -119,10 +121,7 @@ impl<T: Tables> Desk<'_, T> {
                 return Ok(Some(Outcome::Deleted));
             }
         }
-        if event.expires_at_secs().is_some_and(|secs| secs <= self.now_secs) {
-            return Ok(Some(Outcome::Expired));
-        }
-        Ok(current.filter(|current| *current < rank).map(|_| Outcome::Superseded))
+        Ok(None)
     }
 
     /// The entries by which an event is known, held or gone.
@@ -138,10 +137,6 @@ impl<T: Tables> Desk<'_, T> {
         let author = event.pubkey.as_bytes();
         if let Some(identifier) = address {
             self.point(&Key::address(author, rank.kind(), identifier), rank);
-        }
-        if let Some(secs) = event.expires_at_secs() {
-            self.changes.entries.push(Entry::new(&Key::expiry(secs), rank));
-            self.changes.swept_secs = self.changes.swept_secs.min(secs.saturating_sub(1));
         }
         for tag in event.tags.iter() {
             if let (Some(name), Some(value)) = (tag.single_letter_tag(), tag.content()) {

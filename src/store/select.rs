@@ -52,9 +52,11 @@ pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window) -> Result<I
             items.push(rank.item());
         }
     })?;
-    // Read newest first, in a few sorted sequences; the stable sort knows how to merge those.
+    // Read newest first, in a few sorted sequences: the stable sort merges those without looking for more order. Then
+    // the whole is turned round, and what has the same second once more.
+    items.sort_by(|one, other| other.created_at.cmp(&one.created_at).then_with(|| one.id.cmp(&other.id)));
     items.reverse();
-    items.sort();
+    items.chunk_by_mut(|one, other| one.created_at == other.created_at).for_each(<[Item]>::reverse);
     Ok(ItemSet::new(items))
 }
 
@@ -118,7 +120,7 @@ pub fn query<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
     let mut bytes = 0;
     loop {
         let ranges = plan.ranges().map(|range| after.iter().fold(range, |range, cursor| range.after(cursor)));
-        let best = newest(tables, ranges, at_once, &suits)?;
+        let best = newest(tables, ranges, at_once, suits)?;
         for rank in &best.ranks {
             let body = body(tables, rank.sequence())?;
             if !selects(&plan, filter, rank, &body)? {

@@ -1,8 +1,13 @@
 //! Calling the program.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Nothing that the program does here takes longer, unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a call came to.
 #[derive(Debug)]
@@ -12,12 +17,17 @@ pub(crate) struct Call {
     pub(crate) stderr: String,
 }
 
-/// Starts the program in `directory`.
+/// Starts the program in `directory`, with its usual logs.
 pub(crate) fn start(directory: &Path, arguments: &[&str]) -> Child {
+    start_logging(directory, arguments, "warn")
+}
+
+/// Starts the program in `directory`.
+pub(crate) fn start_logging(directory: &Path, arguments: &[&str], log: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_relaysync"))
         .args(arguments)
         .current_dir(directory)
-        .env_remove("RUST_LOG")
+        .env("RUST_LOG", log)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -56,4 +66,17 @@ impl Call {
         assert!(self.stderr.starts_with("error: ") && self.stderr.contains(word), "{word}: {self:?}");
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
     }
+}
+
+/// The lines of `output` as they come; an end, not a hang, if none comes within [`PATIENCE`].
+pub(crate) fn lines_of(output: impl Read + Send + 'static) -> impl Iterator<Item = String> {
+    let (line_in, line_out) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if line_in.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    std::iter::from_fn(move || line_out.recv_timeout(PATIENCE).ok())
 }

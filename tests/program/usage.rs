@@ -7,10 +7,10 @@ fn help_and_version_go_to_stdout() {
     let directory = tempfile::tempdir().unwrap();
     let help = run(directory.path(), &["--help"], "");
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for word in ["import", "export", "query", "count", "status 0", "RUST_LOG"] {
+    for word in ["sync", "serve", "import", "export", "query", "count", "demo", "status 0", "RUST_LOG"] {
         assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
     }
-    for command in ["import", "export", "query", "count"] {
+    for command in ["sync", "serve", "import", "export", "query", "count"] {
         let help = run(directory.path(), &[command, "--help"], "");
         assert_eq!(help.status, 0);
         assert!(help.stdout.contains("--store <PATH>"), "{}", help.stdout);
@@ -46,4 +46,19 @@ fn wrong_arguments_are_status_2() {
     let nothing = run(directory.path(), &[], "");
     assert!(nothing.status == 2 && nothing.stderr.contains("Usage: relaysync <COMMAND>"), "{nothing:?}");
     run(directory.path(), &["query", "--limit", "many"], "").assert_one_line(2, "many");
+}
+
+#[test]
+fn wrong_relays_are_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    for (relay, word) in [
+        ("https://relay.example", "the scheme must be ws or wss"),
+        ("relay.example", "write it like wss://relay.example"),
+        ("wss://", "invalid relay URL"),
+    ] {
+        run(directory.path(), &["sync", relay], "").assert_one_line(2, word);
+    }
+    run(directory.path(), &["sync", "wss://a.example", "--key", "none"], "").assert_one_line(2, "key file none");
+    let nobody = run(directory.path(), &["sync"], "");
+    assert!(nobody.status == 2 && nobody.stderr.contains("<RELAY>"), "{nobody:?}");
 }

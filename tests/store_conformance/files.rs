@@ -75,3 +75,35 @@ fn a_cut_file_is_an_error_not_a_panic() {
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(bytes / 3).unwrap();
     fault(&path);
 }
+
+/// What a process leaves behind that was killed while it made a store.
+#[test]
+fn an_unfinished_store_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    for leftover in [vec![], vec![0; 1 << 20]] {
+        fs::write(folder.path().join("store.relaysync-unfinished"), leftover).unwrap();
+        drop(NativeStore::open(&path, NativeStoreConfig::default()).unwrap());
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["store"]);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_several_make_at_once_is_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let path = folder.path().join(round.to_string());
+        let opened = std::thread::scope(|scope| {
+            let open = || NativeStore::open(&path, NativeStoreConfig::default());
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        assert!(opened.iter().filter(|store| store.is_ok()).count() <= 1);
+        let faults = opened.iter().filter_map(|store| store.as_ref().err());
+        faults.for_each(|error| assert!(matches!(error.fault, StoreFault::Locked), "{error}"));
+        drop(opened);
+        NativeStore::open(&path, NativeStoreConfig::default()).unwrap();
+    }
+}

@@ -14,6 +14,8 @@ use crate::events::*;
 const CHILD: &str = "RELAYSYNC_TEST_STORE_TO_FILL";
 const BATCH: u32 = 150;
 const KILLS: u32 = 20;
+/// Kills while a store is made, 40 µs later each time.
+const ROUNDS: u64 = 250;
 
 fn open(path: &Path) -> NativeStore {
     NativeStore::open(path, NativeStoreConfig::default()).expect("the store opens after a kill")
@@ -60,15 +62,29 @@ fn a_reported_batch_outlives_a_kill_and_another_is_whole_or_absent() {
     assert!(last_reported.is_some_and(|n| n > KILLS), "the children committed {last_reported:?}");
 }
 
+/// A file that is not whole is no store to the next process, and a person would have to find that out.
+#[test]
+fn a_store_killed_while_it_is_made_opens_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut made = 0;
+    for round in 0..ROUNDS {
+        let path = folder.path().join(round.to_string());
+        let mut child = child(&path).stdout(Stdio::null()).spawn().unwrap();
+        wait(Duration::from_micros(round * 40));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        made += u64::from(path.exists());
+        open(&path);
+    }
+    assert!(
+        made > 0 && made < ROUNDS,
+        "{made} of {ROUNDS} stores were there in time: the kills do not fall where they should"
+    );
+}
+
 /// Lets a child commit until it has reported some batches, and kills it a little later.
 fn fill_and_kill(path: &Path, round: u32) -> Option<u32> {
-    let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "kill::child_that_fills_a_store_until_it_is_killed", "--nocapture"])
-        .env(CHILD, path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = child(path).stdout(Stdio::piped()).spawn().unwrap();
     let mut reports = BufReader::new(child.stdout.take().unwrap())
         .lines()
         .map_while(Result::ok)
@@ -77,12 +93,23 @@ fn fill_and_kill(path: &Path, round: u32) -> Option<u32> {
     for _ in 0..round % 5 * 2 {
         last = reports.next().or(last);
     }
-    // No wait for luck: a moment anywhere inside a commit is what is wanted.
-    let (_keep, never) = std::sync::mpsc::channel::<()>();
-    let _ = never.recv_timeout(Duration::from_micros(u64::from(round * 7919 % 20_000)));
+    wait(Duration::from_micros(u64::from(round * 7919 % 20_000)));
     child.kill().unwrap();
     child.wait().unwrap();
     reports.last().or(last)
+}
+
+fn child(path: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "kill::child_that_fills_a_store_until_it_is_killed", "--nocapture"]);
+    command.env(CHILD, path).stderr(Stdio::null());
+    command
+}
+
+/// Not for luck: a kill is to come at a moment anywhere inside what is going on.
+fn wait(time: Duration) {
+    let (_keep, never) = std::sync::mpsc::channel::<()>();
+    let _ = never.recv_timeout(time);
 }
 
 async fn check(path: &Path, last_reported: Option<u32>) {

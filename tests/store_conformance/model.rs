@@ -1,8 +1,6 @@
 //! A store as simple as can be: a list, walked from end to end for every question. The rules are written down here a
 //! second time, in the words of the NIPs.
 
-use std::collections::BTreeMap;
-
 use relaysync::protocol::{Filter, Window, filter::matches, hex};
 use relaysync::store::Outcome;
 

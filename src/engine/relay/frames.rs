@@ -5,7 +5,7 @@ use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival};
 use crate::ingest::{Source, Verified};
 use crate::protocol::filter::matches;
-use crate::protocol::message::{self, EoseHint, client};
+use crate::protocol::message::{self, EoseHint, MessageError, client};
 use crate::protocol::{Event, RelayMessage, hex};
 use crate::relay::session::parse_wire_name;
 use crate::relay::{Purpose, Refusal};
@@ -51,6 +51,7 @@ impl Relay {
                 }
             }
             Ok(RelayMessage::Count { .. }) => {}
+            Err(MessageError::TooDeep) => self.cut(CloseReason::TooDeep, ctx),
             Err(_) => {
                 self.counters.malformed += 1;
                 self.session.unsolicited_bytes += frame.len();
@@ -88,9 +89,9 @@ impl Relay {
             Arrival::Repeated => self.counters.duplicate += 1,
             Arrival::Last => {
                 self.close_subscription(id, ctx);
-                self.ingest(owner, event, ctx);
+                self.ingest(owner, event, false, ctx);
             }
-            Arrival::New | Arrival::Unasked => self.ingest(owner, event, ctx),
+            Arrival::New | Arrival::Unasked => self.ingest(owner, event, purpose != Purpose::Ids, ctx),
         }
     }
 
@@ -107,14 +108,15 @@ impl Relay {
         }
     }
 
-    fn ingest(&mut self, owner: HistoryId, event: Event, ctx: &mut Ctx<'_>) {
+    /// Hands an event to the pipeline; `look_up` unless it was asked for because the store does not know it.
+    fn ingest(&mut self, owner: HistoryId, event: Event, look_up: bool, ctx: &mut Ctx<'_>) {
         if !self.options.direction.is_down() {
             return;
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.unsettled += 1;
         }
-        ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event);
+        ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event, look_up);
     }
 
     fn count_unsolicited(&mut self, frame: &Frame) {

@@ -208,7 +208,8 @@ impl Relay {
     fn fail(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
         self.health.record_failure(ctx.now.instant, ctx.config, ctx.rng);
         self.fruitless += 1;
-        let never = self.counters.connections == 0;
+        // Who stays waits for a relay that is down for the moment.
+        let never = self.counters.connections == 0 && !self.options.live;
         if ctx.config.one_shot && (self.fruitless >= ctx.config.attempts_max || never && is_final(reason)) {
             self.give_up(&GapReason::Unreachable(reason.to_string()), ctx);
         }

@@ -11,6 +11,7 @@ use crate::protocol::message::client;
 use crate::relay::session::{Subscription, wire_name};
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
+use crate::store::Record;
 
 impl Relay {
     /// Goes on with everything, as far as possible now.
@@ -68,11 +69,6 @@ impl Relay {
                 ctx.out.push_back(Effect::CheckKnown { ticket, ids });
             }
             Need::Events(ids) => {
-                if ctx.config.dry_run {
-                    self.counters.would_publish += ids.len() as u64;
-                    history.handle_records(Vec::new());
-                    return;
-                }
                 let ticket = ctx.tickets.next();
                 ctx.pending.insert(ticket, Pending::Events { relay, history: id });
                 ctx.out.push_back(Effect::LoadEvents { ticket, ids });
@@ -286,6 +282,23 @@ impl Relay {
 
     pub(in crate::engine) fn count_would_store(&mut self, events: u64) {
         self.counters.would_store += events;
+    }
+
+    /// Events to publish have been loaded. A dry run only counts them.
+    pub(in crate::engine) fn handle_records(
+        &mut self,
+        id: HistoryId,
+        mut records: Vec<Option<Record>>,
+        ctx: &mut Ctx<'_>,
+    ) {
+        if ctx.config.dry_run {
+            self.counters.would_publish += records.iter().flatten().count() as u64;
+            records.clear();
+        }
+        if let Some(history) = self.histories.get_mut(&id) {
+            history.handle_records(records);
+        }
+        self.pump(ctx);
     }
 }
 

@@ -27,11 +27,6 @@ impl Proofs {
         self.proven.push(Proof { window, method, asked_at_secs: self.asked_at_secs });
     }
 
-    /// Windows that this history has paged.
-    pub(super) fn paged(&self) -> impl Iterator<Item = Window> {
-        self.proven.iter().filter(|proof| proof.method == Method::Req).map(|proof| proof.window)
-    }
-
     /// A second inside a proven window that is not proven yet.
     pub(super) fn add_hole(&mut self, second: u64) {
         self.holes.push(Window { since: second, until: second });

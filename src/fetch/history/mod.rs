@@ -129,9 +129,9 @@ pub struct History {
     held_reply: Option<(u64, Vec<u8>)>,
     close_reconciliation: Option<u64>,
     publish: Publish,
-    /// What the relay has, gathered by paging for `up`.
+    /// What the relay has in the windows that were paged, gathered for `up`.
     relay_ids: Vec<[u8; 32]>,
-    compared: bool,
+    paged: Vec<Window>,
     proofs: coverage::Proofs,
     mark_due: bool,
     marks_on_the_way: u32,
@@ -175,7 +175,7 @@ impl History {
             close_reconciliation: None,
             publish: Publish::default(),
             relay_ids: Vec::new(),
-            compared: false,
+            paged: Vec::new(),
             proofs: coverage::Proofs::new(parts.todo.kept, parts.now_secs),
             mark_due: false,
             marks_on_the_way: 0,
@@ -215,7 +215,9 @@ impl History {
             self.checking = true;
             return Some(Need::Known(std::mem::take(&mut self.unchecked)));
         }
-        if let Some(ids) = self.publish.poll_load(config.publish_in_flight_max) {
+        if self.may_publish()
+            && let Some(ids) = self.publish.poll_load(config.publish_in_flight_max)
+        {
             return Some(Need::Events(ids));
         }
         if std::mem::take(&mut self.mark_due) {
@@ -254,6 +256,12 @@ impl History {
             }
             _ => {}
         }
+    }
+
+    /// Where events come down, too, those that go up are loaded once all others are stored: what the relay's events
+    /// supersede or delete is then held no more, and no relay takes it.
+    fn may_publish(&self) -> bool {
+        !self.options.direction.is_down() || self.stage >= Stage::Publishing && self.unsettled == 0
     }
 
     /// The next thing to send, if there is one. A subscription that is opened will be `subscription`; `room` says
@@ -316,6 +324,7 @@ impl History {
         }
         if self.page.is_none() {
             let window = self.windows.pop_front()?;
+            self.paged.push(window);
             self.page = Some((Page::new(window), window));
         }
         let (page, _) = self.page.as_mut()?;
@@ -415,16 +424,15 @@ impl History {
         self.ids.is_idle() && self.unchecked.is_empty() && !self.checking && self.held_reply.is_none()
     }
 
-    /// After paging, what the relay was not seen to have is offered to it.
+    /// What the relay was not seen to have in the windows that were paged is offered to it.
     fn compare(&mut self) {
-        if !self.options.direction.is_up() || self.compared || !self.methods.contains(&Method::Req) {
+        let paged = std::mem::take(&mut self.paged);
+        if !self.options.direction.is_up() {
             return;
         }
-        self.compared = true;
         self.relay_ids.sort_unstable();
         let set = self.set.clone();
-        let paged: Vec<Window> = self.proofs.paged().collect();
-        for item in set.items().iter().filter(|item| paged.iter().any(|window| window.contains(item.created_at))) {
+        for item in paged.iter().flat_map(|window| &set.items()[set.range(*window)]) {
             if self.relay_ids.binary_search(&item.id).is_err() {
                 self.publish.offer(item.id);
             }

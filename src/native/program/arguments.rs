@@ -9,7 +9,7 @@ use crate::protocol::filter::{Filter, parse_strict};
 /// Where the events are held.
 #[derive(Debug, Clone, Args)]
 pub struct StoreArguments {
-    /// The event store, a directory; made if it does not exist.
+    /// The event store: a file, or a directory to have it in. One process uses it at a time.
     #[arg(long = "store", value_name = "PATH", default_value = "relaysync.db")]
     pub path: PathBuf,
 }

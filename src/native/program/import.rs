@@ -150,11 +150,13 @@ async fn commit_all<S: Store>(
     progress.enable_steady_tick(PROGRESS_INTERVAL);
     let mut outcomes = BTreeMap::new();
     while let Some(events) = batches.recv().await {
-        progress.inc(events.len() as u64);
+        let count = events.len();
         let batch = Batch { events, coverage: Vec::new(), now_secs: unix_secs() };
         for outcome in store.commit(batch).await.map_err(Failure::new)? {
             *outcomes.entry(outcome).or_insert(0) += 1;
         }
+        progress.inc(count as u64);
+        tracing::debug!("committed {count} events");
     }
     progress.finish_and_clear();
     Ok(outcomes)
@@ -206,7 +208,10 @@ fn parse_all(lines: Vec<Line>) -> (Vec<(u64, Event)>, Vec<Fault>) {
     for Line { number: line, text } in lines {
         match text.map(|text| Event::parse(trim(&text))) {
             Some(Ok(event)) => events.push((line, event)),
-            Some(Err(error)) => faults.push(Fault { line, reason: error.to_string() }),
+            // The parser's own count of lines would only confuse: each event is one line.
+            Some(Err(error)) => {
+                faults.push(Fault { line, reason: error.to_string().replace(" at line 1 column ", " at column ") });
+            }
             None => faults.push(Fault { line, reason: format!("longer than {LINE_BYTES_MAX} bytes") }),
         }
     }
@@ -269,7 +274,7 @@ impl Summary {
             eprintln!("line {}: {}", fault.line, fault.reason);
         }
         if self.faults_more > 0 {
-            eprintln!("and {} more", numbers::counted(self.faults_more, "faulty line"));
+            eprintln!("and {}", numbers::counted(self.faults_more, "more faulty line"));
         }
         eprintln!("{self}");
     }

@@ -45,7 +45,7 @@ impl<R: Read> Lines<R> {
             if line.text.as_ref().is_none_or(|text| !text.trim_ascii().is_empty()) {
                 batch.push(line);
             }
-            if !batch.is_empty() && self.input.buffer().is_empty() {
+            if !batch.is_empty() && !self.input.buffer().contains(&b'\n') {
                 break;
             }
         }

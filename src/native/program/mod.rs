@@ -2,11 +2,13 @@
 
 pub mod arguments;
 mod count;
+mod demo;
 mod exit;
 mod export;
 mod import;
 pub mod key;
 mod lines;
+mod memory;
 mod numbers;
 pub mod progress;
 mod query;
@@ -51,10 +53,12 @@ enum Command {
     Export(export::ExportArguments),
     Query(query::QueryArguments),
     Count(count::CountArguments),
+    Demo(demo::DemoArguments),
 }
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
+    memory::keep_one_heap();
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(error) => return usage(&error).into(),
@@ -71,6 +75,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
+        Command::Demo(arguments) => demo::run(arguments).await,
     }
 }
 

@@ -107,11 +107,16 @@ impl Report {
         for relay in &self.relays {
             relay.write_text(&mut text);
         }
-        let stored = counted(self.relays.iter().map(|relay| relay.stored).sum(), "new event");
+        let sum = |number: fn(&RelayReport) -> u64| self.relays.iter().map(number).sum();
+        let stored = counted(sum(|relay| relay.stored), "new event");
+        let published = match sum(|relay| relay.published) {
+            0 => String::new(),
+            events => format!(", {} published", count(events)),
+        };
         let relays = counted(self.relays.len() as u64, "relay");
         let complete = self.relays.iter().filter(|relay| relay.complete).count();
         let verdict = if self.complete { "all complete".into() } else { format!("{complete} complete") };
-        line(&mut text, &format!("{relays}, {verdict}: {stored} in {:.1} s", self.elapsed_secs));
+        line(&mut text, &format!("{relays}, {verdict}: {stored}{published} in {:.1} s", self.elapsed_secs));
         text
     }
 }
@@ -134,11 +139,13 @@ impl RelayReport {
             line(text, &format!("  {}", self.counts()));
             line(text, &format!("  {} in, {} out", bytes(self.bytes_in), bytes(self.bytes_out)));
         }
-        for gap in self.gaps.iter().take(GAPS_SHOWN_MAX) {
+        // What the first line says need not be said again.
+        let gaps: Vec<_> = self.gaps.iter().filter(|gap| self.error.as_ref() != Some(&gap.reason)).collect();
+        for gap in gaps.iter().take(GAPS_SHOWN_MAX) {
             line(text, &format!("  missing: {gap}"));
         }
-        if self.gaps.len() > GAPS_SHOWN_MAX {
-            let more = (self.gaps.len() - GAPS_SHOWN_MAX) as u64;
+        if gaps.len() > GAPS_SHOWN_MAX {
+            let more = (gaps.len() - GAPS_SHOWN_MAX) as u64;
             line(text, &format!("  and {}", counted(more, "more gap")));
         }
     }
@@ -222,12 +229,14 @@ mod tests {
         };
         let partial =
             RelayReport { complete: false, gaps: vec![gap], method: Some(Method::Req), ..relay("ws://b.example") };
+        let reason = "cannot resolve the host name: not known";
         let dead = RelayReport {
             method: None,
             received: 0,
             stored: 0,
             complete: false,
-            error: Some("cannot resolve the host name: not known".into()),
+            gaps: vec![GapReport { filter: "{}".into(), since: None, until: None, reason: reason.into() }],
+            error: Some(reason.into()),
             ..relay("ws://c.example")
         };
         Report::new(vec![relay("wss://a.example"), partial, dead], 2.34)
@@ -247,6 +256,13 @@ mod tests {
              ws://c.example  failed: cannot resolve the host name: not known\n\
              3 relays, 1 complete: 39,992 new events in 2.3 s\n"
         );
+    }
+
+    #[test]
+    fn what_was_published_is_summed_up() {
+        let up = RelayReport { stored: 0, published: 1_200, ..relay("ws://a.example") };
+        let text = Report::new(vec![up], 1.0).to_text();
+        assert!(text.ends_with("1 relay, all complete: 0 new events, 1,200 published in 1.0 s\n"), "{text}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub type ProgramStore = NativeStore;
 /// Opens the store at `path`, and makes it if there is none.
 ///
 /// # Errors
-/// It cannot be opened or made.
+/// It cannot be opened or made, or another process has it.
 pub async fn open(path: &Path) -> Result<ProgramStore, Failure> {
     let path: PathBuf = path.to_owned();
     let opened = tokio::task::spawn_blocking(move || NativeStore::open(path, NativeStoreConfig::default())).await;
@@ -23,8 +23,9 @@ pub async fn open(path: &Path) -> Result<ProgramStore, Failure> {
 /// # Errors
 /// There is none, or it cannot be opened.
 pub async fn open_existing(path: &Path) -> Result<ProgramStore, Failure> {
-    if !path.exists() {
-        return Err(Failure::new(format!("there is no store at {}", path.display())));
+    match NativeStore::file_at(path).try_exists() {
+        Ok(true) => open(path).await,
+        Ok(false) => Err(Failure::new(format!("there is no store at {}", path.display()))),
+        Err(error) => Err(Failure::new(format!("store {} cannot be read: {error}", path.display()))),
     }
-    open(path).await
 }

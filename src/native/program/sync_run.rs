@@ -28,22 +28,14 @@ pub(super) async fn run(arguments: SyncArguments) -> Result<Exit, Failure> {
     let store = store::open(&arguments.store.path).await?;
     let runtime = Arc::new(NativeRuntime::new(store, SocketConfig::default(), keys).map_err(Failure::new)?);
     let job = Job::new(&arguments);
-    let mut view = (!arguments.json).then(ProgressView::new);
-    let report = job.run(runtime, |progress, now| {
-        if let Some(view) = &mut view {
-            progress.iter().for_each(|relay| view.update(&progress_of(relay), now.instant));
-        }
-    });
-    let report = report.await?;
-    if let Some(view) = view {
-        view.finish();
-    }
+    let report = if arguments.json { job.run(runtime, |_, _| {}).await? } else { job.run_shown(runtime).await? };
     let text = if arguments.json { report.to_json() + "\n" } else { report.to_text() };
     print(&text)?;
     Ok(report.exit())
 }
 
-fn print(text: &str) -> Result<(), Failure> {
+/// Prints on stdout.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
         // Who asked does not read any further: the exit status still tells.
@@ -93,6 +85,17 @@ impl Job {
     /// A job with these filters and relays, and defaults for the rest.
     pub(super) fn of(relays: Vec<crate::protocol::RelayUrl>, filters: Vec<Filter>) -> Self {
         Self { config: Config::one_shot(), options: RelayOptions::default(), relays, filters, timeout: None }
+    }
+
+    /// The same as [`Job::run`], with the progress on stderr.
+    pub(super) async fn run_shown<R: Runtime>(self, runtime: Arc<R>) -> Result<Report, Failure> {
+        let mut view = ProgressView::new();
+        let report = self.run(runtime, |progress, now| {
+            progress.iter().for_each(|relay| view.update(&progress_of(relay), now.instant));
+        });
+        let report = report.await;
+        view.finish();
+        report
     }
 
     /// Runs to the end, to the time limit, or until the operator ends it.
@@ -192,6 +195,7 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
     }
 }
 
+/// How far a relay is, as the view shows it.
 fn progress_of(report: &engine::RelayReport) -> RelayProgress {
     let counters = &report.counters;
     let phase = match report.phase {
@@ -199,6 +203,7 @@ fn progress_of(report: &engine::RelayReport) -> RelayProgress {
             Phase::Waiting(report.last_error.clone().unwrap_or_else(|| "the next attempt".to_owned()))
         }
         engine::Phase::Connecting => Phase::Connecting,
+        engine::Phase::Syncing if counters.published > 0 => Phase::Publishing,
         engine::Phase::Syncing if counters.received == 0 && counters.rounds > 0 => Phase::Reconciling,
         engine::Phase::Syncing => Phase::Fetching,
         engine::Phase::Cooldown => Phase::Waiting("the relay limits how much it is asked".to_owned()),

@@ -33,7 +33,7 @@ impl KeyFilter {
     pub(super) fn insert(&mut self, key: &Key) {
         let (block, mut bits) = self.place(key);
         for _ in 0..PROBES {
-            self.words[block + (bits & 7) as usize] |= 1 << (bits >> 3 & 63);
+            self.words[block + (bits & 7) as usize] |= 1 << ((bits >> 3) & 63);
             bits >>= 9;
         }
     }
@@ -44,7 +44,7 @@ impl KeyFilter {
         }
         let (block, mut bits) = self.place(key);
         (0..PROBES).all(|_| {
-            let set = self.words[block + (bits & 7) as usize] >> (bits >> 3 & 63) & 1 == 1;
+            let set = self.words[block + (bits & 7) as usize] >> ((bits >> 3) & 63) & 1 == 1;
             bits >>= 9;
             set
         })
@@ -57,7 +57,7 @@ impl KeyFilter {
         let half = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
         let mixed = (half(1) ^ u64::from(bytes[0])).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let blocks = self.words.len() / WORDS_PER_BLOCK;
-        let block = (u128::from(mixed) * blocks as u128 >> 64) as usize;
+        let block = ((u128::from(mixed) * blocks as u128) >> 64) as usize;
         (block * WORDS_PER_BLOCK, half(9) ^ mixed.rotate_left(32))
     }
 }

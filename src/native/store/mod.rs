@@ -10,6 +10,7 @@
 //! What is gone is a byte in a table of fates, beside entries that stay; its body is cut out at once.
 
 mod bodies;
+mod create;
 mod error;
 mod fates;
 mod key_filter;
@@ -65,12 +66,16 @@ impl NativeStore {
     /// # Errors
     /// The file cannot be read and written, is used by another process, is damaged or has a newer format.
     pub fn open(path: impl AsRef<Path>, config: NativeStoreConfig) -> Result<Self, StoreError> {
-        let path = path.as_ref();
-        let file = if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() };
+        let file = Self::file_at(path.as_ref());
         let opened = Writer::open(&file, config);
         let (writer, view) = opened.map_err(|fault| StoreError { path: file.clone(), fault })?;
         let inner = Inner { path: file, view: RwLock::new(Arc::new(view)), writer: Mutex::new(writer) };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The file that a store at `path`, a file or a directory, has or would have.
+    pub fn file_at(path: &Path) -> PathBuf {
+        if path.is_dir() { path.join(FILE_NAME) } else { path.to_owned() }
     }
 
     /// The file.

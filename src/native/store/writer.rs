@@ -7,6 +7,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransacti
 
 use super::NativeStoreConfig;
 use super::bodies::{self, Packer};
+use super::create::create;
 use super::error::StoreFault;
 use super::fates::Fates;
 use super::layout::{self, RunTables};
@@ -29,22 +30,19 @@ pub(super) struct Writer {
     config: StoreConfig,
     merges: Vec<Merge>,
     next_run: u64,
-    /// Has a commit failed, so that merges had to be given up whose beginnings are in the file?
+    /// May there be beginnings of merges in the file that go on no more, since their writer ended or a commit failed?
     has_leftovers: bool,
 }
 
 impl Writer {
     /// Opens or creates the file.
     pub(super) fn open(path: &Path, config: NativeStoreConfig) -> Result<(Self, View), StoreFault> {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent)?;
+        if !path.try_exists()? {
+            create(path, prepare)?;
         }
         let database = Database::builder().set_cache_size(config.cache_bytes_max).create(path)?;
-        check_format(&database)?;
-        let transaction = database.begin_write()?;
-        create_tables(&transaction)?;
-        transaction.commit()?;
-        let mut writer = Self { database, config: config.store, merges: Vec::new(), next_run: 0, has_leftovers: false };
+        prepare(&database)?;
+        let mut writer = Self { database, config: config.store, merges: Vec::new(), next_run: 0, has_leftovers: true };
         let view = writer.restore()?;
         Ok((writer, view))
     }
@@ -175,18 +173,28 @@ impl Writer {
     }
 }
 
-/// Refuses a file of another program or of a later version of this one, before anything is written to it.
-fn check_format(database: &Database) -> Result<(), StoreFault> {
+/// Sees that the database is a store, which a new one becomes.
+fn prepare(database: &Database) -> Result<(), StoreFault> {
+    if !has_format(database)? {
+        let transaction = database.begin_write()?;
+        create_tables(&transaction)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Is the file a store of ours? False if it is new; an error if it is another program's or has a later format.
+fn has_format(database: &Database) -> Result<bool, StoreFault> {
     let transaction = database.begin_read()?;
     let numbers = match transaction.open_table(layout::NUMBERS) {
         Ok(numbers) => numbers,
-        Err(TableError::TableDoesNotExist(_)) if transaction.list_tables()?.next().is_none() => return Ok(()),
+        Err(TableError::TableDoesNotExist(_)) if transaction.list_tables()?.next().is_none() => return Ok(false),
         Err(TableError::TableDoesNotExist(_)) => return Err(StoreFault::Foreign("its tables are others".into())),
         Err(error) => return Err(error.into()),
     };
     match numbers.get(layout::NUMBER_FORMAT)?.map(|number| number.value()) {
         Some(found) if found > layout::FORMAT => Err(StoreFault::NewerFormat { found, known: layout::FORMAT }),
-        Some(_) => Ok(()),
+        Some(_) => Ok(true),
         None => Err(StoreFault::Damaged("it has no format version".into())),
     }
 }
@@ -196,7 +204,8 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreFault> {
     transaction.open_table(layout::BODIES)?;
     transaction.open_table(layout::FATES)?;
     transaction.open_table(layout::COVERAGE)?;
-    RunTables::open(transaction)?.remove_unfinished()
+    RunTables::open(transaction)?;
+    Ok(())
 }
 
 fn write_bodies(transaction: &WriteTransaction, base: &View, changes: &Changes) -> Result<(), StoreFault> {
