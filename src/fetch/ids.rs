@@ -30,7 +30,7 @@ impl IdFetch {
         Self { attempts_max, queue: VecDeque::new(), wanted: 0, in_flight: BTreeMap::new(), missing: BTreeSet::new() }
     }
 
-    /// Wants an id that is not wanted already (who finds differences sees to that). Nothing happens if it is known to be
+    /// Wants an id. Who finds differences sees to it that few are wanted twice. Nothing happens if it is known to be
     /// missing.
     pub fn want(&mut self, id: [u8; 32]) {
         if !self.missing.contains(&id) {
@@ -46,14 +46,17 @@ impl IdFetch {
         }
         let attempt = self.queue.front()?.1;
         let mut ids = Vec::with_capacity(self.queue.len().min(budget.ids_per_request()));
+        let mut left = BTreeSet::new();
         while ids.len() < budget.ids_per_request() {
             // First and second attempts do not mix: a chunk is one or the other.
             match self.queue.pop_front_if(|(_, next)| *next == attempt) {
-                Some((id, _)) => ids.push(id),
+                Some((id, _)) if left.insert(id) => ids.push(id),
+                // A window that was begun anew has found it again.
+                Some(_) => self.wanted -= 1,
                 None => break,
             }
         }
-        let chunk = Chunk { asked: ids.len(), attempt, left: ids.iter().copied().collect() };
+        let chunk = Chunk { asked: ids.len(), attempt, left };
         self.in_flight.insert(subscription, chunk);
         Some(ids)
     }
@@ -147,8 +150,8 @@ mod tests {
     fn what_never_comes_is_asked_for_twice_and_reported() {
         let mut budget = Budget::new(&Config::default());
         let mut ids = IdFetch::new(2);
-        (0..10).for_each(|n| ids.want(id(n)));
-        assert_eq!(ids.poll_ask(1, &budget, 4).unwrap().len(), 10);
+        (0..10).chain(0..10).for_each(|n| ids.want(id(n)));
+        assert_eq!(ids.poll_ask(1, &budget, 4).unwrap().len(), 10, "each id once");
         (0..9).for_each(|n| assert_eq!(ids.handle_event(1, &id(n)), Arrival::New));
         assert_eq!(ids.handle_event(1, &id(77)), Arrival::Unasked);
         ids.handle_end(1, true, &mut budget);

@@ -86,7 +86,7 @@ impl Relay {
             Arrival::Repeated => self.counters.duplicate += 1,
             Arrival::Last => {
                 self.close_subscription(id, ctx);
-                self.ingest(owner, event, purpose != Purpose::Ids, ctx);
+                self.ingest(owner, event, false, ctx);
             }
             Arrival::New | Arrival::Unasked => self.ingest(owner, event, purpose != Purpose::Ids, ctx),
         }
