@@ -18,9 +18,6 @@ use crate::protocol::Event;
 use crate::runtime::{Clock, CloseReason, Connector, Dial, FrameReceiver, FrameSender, Runtime, SendError};
 use crate::store::Store;
 
-/// Inputs that wait for the engine, beside one for each task.
-const INBOX_INPUTS: usize = 16;
-
 /// The driver could not begin.
 #[derive(Debug)]
 pub struct DriveError<E> {
@@ -54,8 +51,8 @@ pub async fn drive<R: Runtime>(
     mut notify: impl FnMut(&Notice),
 ) -> Result<Vec<RelayReport>, DriveError<<R::Store as Store>::Error>> {
     let snapshot = runtime.store().load().await.map_err(|store| DriveError { store })?;
+    let (sender, mut inbox) = mpsc::channel(config.inbox_inputs);
     let mut engine = Engine::new(config, snapshot, seed, runtime.clock().now());
-    let (sender, mut inbox) = mpsc::channel(INBOX_INPUTS);
     let mut driver =
         Driver { runtime: runtime.clone(), inbox: sender, connections: BTreeMap::new(), at_hand: VecDeque::new() };
     let mut commands = commands.fuse();

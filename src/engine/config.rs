@@ -12,6 +12,8 @@ pub struct Config {
     pub one_shot: bool,
     /// Compare only: no event is downloaded for keeping, stored or published.
     pub dry_run: bool,
+    /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
+    pub dry_run_ids_max: usize,
 
     /// A connection attempt is given up after this.
     pub connect_timeout: Duration,
@@ -87,6 +89,28 @@ pub struct Config {
     /// The longest that an event waits for a commit to fill.
     pub commit_delay: Duration,
 
+    /// How often a request is asked again after the relay accepted our authentication and still refuses for want of it.
+    pub auth_futile_max: u32,
+    /// Refusals of one history's pages that are followed by another try.
+    pub refusals_max: u32,
+    /// How often an event offered by the relay is asked for by id before it is reported as not delivered.
+    pub ids_attempts_max: u8,
+    /// Ids found lacking and not asked for yet, beyond which a reconciliation pauses.
+    pub ids_waiting_max: usize,
+    /// An answer of fewer events was not cut by a cap, unless shown otherwise; stated caps below it are not believed.
+    pub page_cap_plausible_min: usize,
+    /// How often an event is sent before its OK is given up.
+    pub publish_attempts_max: u8,
+    /// Events loaded for publishing in one go.
+    pub publish_load_events: usize,
+    /// Further passes over relays that are published to, after other relays brought new events.
+    pub publish_passes_max: u32,
+    /// How old a shared item set may be when another history begins with it. Being stale costs a comparison of what is
+    /// new, no more: what a set lacks but the store has is found out before any download.
+    pub items_age_max: Duration,
+    /// Inputs that wait for the engine in the driver's inbox, beside one for each task.
+    pub inbox_inputs: usize,
+
     /// Gaps kept for a relay; further ones are merged into the last.
     pub gaps_max: usize,
     /// How often progress is announced while something is under way; zero for never.
@@ -98,6 +122,7 @@ impl Default for Config {
         Self {
             one_shot: false,
             dry_run: false,
+            dry_run_ids_max: 1_000_000,
             connect_timeout: Duration::from_secs(10),
             attempts_max: u32::MAX,
             backoff_base: Duration::from_secs(5),
@@ -129,9 +154,19 @@ impl Default for Config {
             ingest_bytes_max: 4 << 20,
             verify_events_max: 128,
             verify_in_flight_max: 4,
-            commit_events_min: 1_024,
-            commit_events_max: 4_096,
-            commit_delay: Duration::from_millis(50),
+            commit_events_min: 2_048,
+            commit_events_max: 8_192,
+            commit_delay: Duration::from_millis(100),
+            auth_futile_max: 2,
+            refusals_max: 1,
+            ids_attempts_max: 2,
+            ids_waiting_max: 8_192,
+            page_cap_plausible_min: 20,
+            publish_attempts_max: 2,
+            publish_load_events: 64,
+            publish_passes_max: 3,
+            items_age_max: Duration::from_secs(30),
+            inbox_inputs: 16,
             gaps_max: 64,
             progress_interval: Duration::ZERO,
         }

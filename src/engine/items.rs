@@ -8,16 +8,13 @@ use super::{HistoryId, Ticket, Tickets};
 use crate::protocol::{Filter, FilterKey, ItemSet, Window};
 use crate::runtime::Instant;
 
-/// How old a set may be when another history begins with it. Being stale costs a comparison of what is new, no more:
-/// what a set lacks but the store has is found out before any download.
-const AGE_MAX: Duration = Duration::from_secs(30);
-
 /// Who waits for a set: the relay's number and its history.
 pub(super) type Waiter = (usize, HistoryId);
 
 /// Sets loaded or being loaded.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct ItemCache {
+    age_max: Duration,
     loading: BTreeMap<Ticket, (FilterKey, Vec<Waiter>)>,
     loaded: BTreeMap<FilterKey, (Arc<ItemSet>, Instant)>,
 }
@@ -33,9 +30,14 @@ pub(super) enum Wanted {
 }
 
 impl ItemCache {
+    /// Sets older than `age_max` are loaded anew.
+    pub(super) fn new(age_max: Duration) -> Self {
+        Self { age_max, loading: BTreeMap::new(), loaded: BTreeMap::new() }
+    }
+
     pub(super) fn want(&mut self, key: &FilterKey, waiter: Waiter, now: Instant, tickets: &mut Tickets) -> Wanted {
         if let Some((set, at)) = self.loaded.get(key)
-            && now - *at <= AGE_MAX
+            && now - *at <= self.age_max
         {
             return Wanted::Ready(set.clone());
         }
@@ -69,7 +71,8 @@ impl ItemCache {
 
     /// Forgets sets that no history uses any more.
     pub(super) fn prune(&mut self, now: Instant) {
-        self.loaded.retain(|_, (set, at)| Arc::strong_count(set) > 1 || now - *at <= AGE_MAX);
+        let age_max = self.age_max;
+        self.loaded.retain(|_, (set, at)| Arc::strong_count(set) > 1 || now - *at <= age_max);
     }
 }
 

@@ -25,9 +25,6 @@ use crate::store::{Coverage, Snapshot};
 use items::ItemCache;
 use relay::{Ctx, Pending, Relay};
 
-/// Passes over relays that are published to, after others brought new events.
-const PUBLISH_PASSES_MAX: u32 = 3;
-
 /// The engine. See the module.
 pub struct Engine {
     config: Config,
@@ -81,7 +78,7 @@ impl Engine {
             tickets: Tickets::default(),
             pending: BTreeMap::new(),
             pipeline: Pipeline::default(),
-            items: ItemCache::default(),
+            items: ItemCache::new(config.items_age_max),
             rng: Rng::new(seed),
             stopping: false,
             ended: false,
@@ -367,7 +364,7 @@ impl Engine {
             || !several
             || ups.is_empty()
             || self.config.dry_run
-            || self.publish_passes >= PUBLISH_PASSES_MAX
+            || self.publish_passes >= self.config.publish_passes_max
             || self.store_error.is_some()
         {
             return false;

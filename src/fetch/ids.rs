@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::Arrival;
 use crate::relay::Budget;
 
-/// How often an id is asked for.
-const ATTEMPTS_MAX: u8 = 2;
-
 /// Ids that are wanted, on their way, and missing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct IdFetch {
+    attempts_max: u8,
     queue: VecDeque<([u8; 32], u8)>,
     /// Ids in the queue or on their way.
     wanted: usize,
@@ -27,6 +25,11 @@ struct Chunk {
 }
 
 impl IdFetch {
+    /// Nothing is wanted yet. An id is asked for `attempts_max` times.
+    pub fn new(attempts_max: u8) -> Self {
+        Self { attempts_max, queue: VecDeque::new(), wanted: 0, in_flight: BTreeMap::new(), missing: BTreeSet::new() }
+    }
+
     /// Wants an id. Who finds differences sees to it that few are wanted twice. Nothing happens if it is known to be
     /// missing.
     pub fn want(&mut self, id: [u8; 32]) {
@@ -86,7 +89,7 @@ impl IdFetch {
             || answered && received > 0 && chunk.left.len() >= received;
         for id in chunk.left {
             match chunk.attempt + u8::from(!cut) {
-                next if next <= ATTEMPTS_MAX => self.queue.push_back((id, next)),
+                next if next <= self.attempts_max => self.queue.push_back((id, next)),
                 _ => {
                     self.wanted -= 1;
                     self.missing.insert(id);
@@ -146,7 +149,7 @@ mod tests {
     #[test]
     fn what_never_comes_is_asked_for_twice_and_reported() {
         let mut budget = Budget::new(&Config::default());
-        let mut ids = IdFetch::default();
+        let mut ids = IdFetch::new(2);
         (0..10).chain(0..10).for_each(|n| ids.want(id(n)));
         assert_eq!(ids.poll_ask(1, &budget, 4).unwrap().len(), 10, "each id once");
         (0..9).for_each(|n| assert_eq!(ids.handle_event(1, &id(n)), Arrival::New));
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn a_cap_on_ids_is_learned_and_nothing_is_lost() {
         let mut budget = Budget::new(&Config::default());
-        let mut ids = IdFetch::default();
+        let mut ids = IdFetch::new(2);
         (0..1000).for_each(|n| ids.want(id(n)));
         let (mut got, mut subscription) = (BTreeSet::new(), 0);
         while !ids.is_idle() {

@@ -6,15 +6,11 @@ use crate::protocol::hex;
 use crate::runtime::Instant;
 use crate::store::Record;
 
-/// How often an event is sent before its OK is given up.
-const ATTEMPTS_MAX: u8 = 2;
-
-/// Events loaded from the store in one go.
-const LOAD_EVENTS: usize = 64;
-
 /// What a relay lacks, what is on its way to it, and what it said.
 #[derive(Debug, Default)]
 pub struct Publish {
+    attempts_max: u8,
+    load_events: usize,
     /// Ids to be loaded and sent. Ordered, so that repeated offers are one.
     queue: VecDeque<[u8; 32]>,
     queued: BTreeSet<[u8; 32]>,
@@ -30,6 +26,11 @@ pub struct Publish {
 }
 
 impl Publish {
+    /// Nothing is offered yet. An event is sent `attempts_max` times, and `load_events` are loaded in one go.
+    pub fn new(attempts_max: u8, load_events: usize) -> Self {
+        Self { attempts_max, load_events: load_events.max(1), ..Self::default() }
+    }
+
     /// Offers an event. Once offered, it is not offered again.
     pub fn offer(&mut self, id: [u8; 32]) {
         if self.queued.insert(id) {
@@ -43,7 +44,7 @@ impl Publish {
             return None;
         }
         self.loading = true;
-        let count = self.queue.len().min(LOAD_EVENTS);
+        let count = self.queue.len().min(self.load_events);
         Some(self.queue.drain(..count).collect())
     }
 
@@ -91,7 +92,7 @@ impl Publish {
     /// Everything on its way is overdue, or was lost with the connection: sent once more, or given up.
     pub fn handle_lost(&mut self) {
         for (_, (record, _, attempt)) in std::mem::take(&mut self.in_flight) {
-            if attempt < ATTEMPTS_MAX {
+            if attempt < self.attempts_max {
                 self.loaded.push_back((record, attempt + 1));
             } else {
                 self.unacknowledged += 1;

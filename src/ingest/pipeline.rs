@@ -5,7 +5,7 @@
 //! earlier. An id counts as known only once it is committed: while the copy of one relay is being checked, copies of
 //! others wait, and take its place if it turns out to be forged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Invalid, Verdict, Verified};
 use crate::engine::{Config, HistoryId, Ticket};
@@ -109,6 +109,8 @@ pub struct Pipeline {
     /// Somebody waits for the last of what was pushed.
     hurry: bool,
     failed: bool,
+    /// In a dry run: the events that would be stored, as no store tells which have been counted already.
+    would_store: BTreeSet<[u8; 32]>,
 }
 
 impl std::fmt::Debug for Pipeline {
@@ -324,6 +326,15 @@ impl Pipeline {
         Work::Verify { ticket, events: vec![event], look_up: true }
     }
 
+    /// In a dry run: is this event new, and not counted before?
+    fn is_first(&mut self, id: [u8; 32], config: &Config) -> bool {
+        if self.would_store.len() < config.dry_run_ids_max {
+            self.would_store.insert(id)
+        } else {
+            !self.would_store.contains(&id)
+        }
+    }
+
     /// Deals with one verdict. Gives back the copy that is to be checked instead, if the event was forged.
     fn take_verdict(
         &mut self,
@@ -336,7 +347,8 @@ impl Pipeline {
     ) -> Option<(Source, Event)> {
         match verdict {
             Verdict::Valid(_) if config.dry_run => {
-                outcomes.events.push((source, Settled::WouldStore));
+                let settled = if self.is_first(id, config) { Settled::WouldStore } else { Settled::Known };
+                outcomes.events.push((source, settled));
                 self.settle(source, bytes);
                 self.settle_copies(id, outcomes);
             }

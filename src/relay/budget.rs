@@ -10,13 +10,10 @@ pub struct Budget {
     page_events: usize,
     page_cap: Option<usize>,
     page_largest: usize,
+    page_cap_plausible_min: usize,
     ids_per_request: usize,
     negentropy_frame_bytes_max: u64,
 }
-
-/// No relay in the wild gives less than 20 events in an answer: fewer ids are not asked for in one request, a smaller
-/// stated limit is no hint but an error, and an answer with fewer events was not cut unless shown otherwise.
-const PAGE_CAP_PLAUSIBLE_MIN: usize = 20;
 
 /// The smallest frame limit that the negentropy protocol knows, in bytes.
 const NEGENTROPY_FRAME_BYTES_MIN: u64 = 4_096;
@@ -29,6 +26,7 @@ impl Budget {
             page_events: config.page_events.max(1),
             page_cap: None,
             page_largest: 0,
+            page_cap_plausible_min: config.page_cap_plausible_min.max(1),
             ids_per_request: config.ids_per_request.max(1),
             negentropy_frame_bytes_max: config.negentropy_frame_bytes_max.max(NEGENTROPY_FRAME_BYTES_MIN),
         }
@@ -43,7 +41,7 @@ impl Budget {
             self.subscriptions_max = self.subscriptions_max.min(most);
         }
         if let Some(most) = stated(limits.max_limit) {
-            let most = most.max(PAGE_CAP_PLAUSIBLE_MIN);
+            let most = most.max(self.page_cap_plausible_min);
             self.page_events = self.page_events.min(most);
             self.ids_per_request = self.ids_per_request.min(most);
         }
@@ -87,7 +85,7 @@ impl Budget {
             _ if events >= asked => true,
             Some(cap) => events >= cap,
             // Nothing was seen to be cut, so anything that was given shows a higher cap.
-            None => events >= self.page_largest && events >= PAGE_CAP_PLAUSIBLE_MIN,
+            None => events >= self.page_largest && events >= self.page_cap_plausible_min,
         }
     }
 
@@ -98,19 +96,19 @@ impl Budget {
 
     /// Ids to ask for in one request.
     pub fn ids_per_request(&self) -> usize {
-        self.ids_per_request.min(self.page_cap.unwrap_or(usize::MAX).max(PAGE_CAP_PLAUSIBLE_MIN))
+        self.ids_per_request.min(self.page_cap.unwrap_or(usize::MAX).max(self.page_cap_plausible_min))
     }
 
     /// A request for `asked` ids brought `received` events: if far fewer, then the relay has a cap.
     pub fn learn_ids(&mut self, asked: usize, received: usize) {
         if received > 0 && received < asked - asked / 4 {
-            self.ids_per_request = self.ids_per_request.min(received.max(PAGE_CAP_PLAUSIBLE_MIN));
+            self.ids_per_request = self.ids_per_request.min(received.max(self.page_cap_plausible_min));
         }
     }
 
     /// A request for many ids was not answered at all: some relays fall silent beyond a number of ids.
     pub fn learn_ids_silence(&mut self, asked: usize) {
-        self.ids_per_request = self.ids_per_request.min((asked / 2).max(PAGE_CAP_PLAUSIBLE_MIN));
+        self.ids_per_request = self.ids_per_request.min((asked / 2).max(self.page_cap_plausible_min));
     }
 
     /// The largest negentropy message to send, in bytes before hexadecimal.

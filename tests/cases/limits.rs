@@ -98,6 +98,27 @@ fn a_refusal_by_notice_without_an_id_ends_in_bounded_time() {
 }
 
 #[test]
+fn deep_json_ends_the_connection_by_its_name_and_disturbs_nobody_else() {
+    let events = history(50);
+    let deep = Seen(|_, frame: String, turn: &mut Turn| {
+        if frame.starts_with("[\"REQ\"") {
+            turn.say(format!("[\"EVENT\",\"s1\",{}", "[".repeat(100_000)));
+        }
+        Some(frame)
+    });
+    let mut world = World::new();
+    let good = world.add_relay("wss://good.example", Remote::with(&events));
+    let bad = world.add_relay("wss://bad.example", Remote::with(&events).tamper(deep));
+    let engine = world.add_engine(one_shot());
+    world.sync(engine, &bad);
+    world.sync(engine, &good);
+    let reports = world.finish(engine);
+    assert!(world.node(engine).closed.contains(&CloseReason::TooDeep));
+    assert!(!reports[0].complete);
+    assert!(reports[1].complete);
+}
+
+#[test]
 fn a_flood_ends_the_connection_and_disturbs_nobody_else() {
     let events = history(50);
     let flood = Seen(|_, frame: String, turn: &mut Turn| {

@@ -11,9 +11,6 @@ use crate::relay::session::parse_wire_name;
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::{CloseReason, Frame, SignError};
 
-/// How often a request may be refused for want of authentication although the relay has accepted ours.
-const AUTH_FUTILE_MAX: u32 = 2;
-
 impl Relay {
     pub(in crate::engine) fn handle_frames(&mut self, frames: &[Frame], ctx: &mut Ctx<'_>) {
         let conn = self.session.conn();
@@ -332,7 +329,7 @@ impl Relay {
         if auth.accepted {
             auth.futile += 1;
         }
-        let hopeless = auth.refused.is_some() || auth.futile > AUTH_FUTILE_MAX;
+        let hopeless = auth.refused.is_some() || auth.futile > ctx.config.auth_futile_max;
         if let Some(history) = self.histories.get_mut(&owner) {
             if hopeless {
                 history.give_up(&GapReason::AuthRequired(words.to_owned()));

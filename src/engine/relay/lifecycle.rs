@@ -61,15 +61,8 @@ impl Relay {
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&interest, ctx);
         let options = RelayOptions { method, ..self.options };
-        let history = History::new(HistoryParts {
-            id,
-            interest,
-            relay: self.url.clone(),
-            options,
-            todo,
-            now_secs: ctx.now.unix_secs,
-            dry_run: ctx.config.dry_run,
-        });
+        let parts = HistoryParts { id, interest, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
+        let history = History::new(parts, ctx.config);
         self.histories.insert(id, history);
         Some(id)
     }

@@ -24,9 +24,6 @@ pub enum Answer {
     TooLarge(Option<u64>),
 }
 
-/// Refusals of one history's requests that are followed by another try.
-const REFUSALS_MAX: u32 = 1;
-
 impl History {
     /// A request has ended.
     pub fn handle_end(
@@ -74,7 +71,7 @@ impl History {
                 page.reset();
             }
             Answer::Stalled => self.give_up_paging(GapReason::Stalled),
-            Answer::Refused(_) if self.refusals < REFUSALS_MAX => {
+            Answer::Refused(_) if self.refusals < config.refusals_max => {
                 self.refusals += 1;
                 page.reset();
             }

@@ -87,8 +87,6 @@ pub struct HistoryParts {
     pub todo: Todo,
     /// Wall time, in seconds since 1970: what the relay gets from now on is not covered.
     pub now_secs: u64,
-    /// Compare only.
-    pub dry_run: bool,
 }
 
 /// The state of one history.
@@ -142,12 +140,9 @@ pub struct History {
     refusals: u32,
 }
 
-/// Ids wanted and not asked for yet, beyond which a reconciliation pauses: what it finds is to be bounded in memory.
-const IDS_WAITING_MAX: usize = 8_192;
-
 impl History {
     /// Begins.
-    pub fn new(parts: HistoryParts) -> Self {
+    pub fn new(parts: HistoryParts, config: &Config) -> Self {
         Self {
             id: parts.id,
             waits_for_auth: false,
@@ -168,18 +163,18 @@ impl History {
             reconcile: None,
             seconds: VecDeque::new(),
             split: None,
-            ids: IdFetch::default(),
+            ids: IdFetch::new(config.ids_attempts_max),
             unchecked: Vec::new(),
             checking: false,
             held_reply: None,
             close_reconciliation: None,
-            publish: Publish::default(),
+            publish: Publish::new(config.publish_attempts_max, config.publish_load_events),
             relay_ids: Vec::new(),
             paged: Vec::new(),
             proofs: coverage::Proofs::new(parts.todo.kept, parts.now_secs),
             mark_due: false,
             marks_on_the_way: 0,
-            keeps_coverage: parts.options.direction.is_down() && !parts.dry_run,
+            keeps_coverage: parts.options.direction.is_down() && !config.dry_run,
             refused_before: None,
             stalls: 0,
             refusals: 0,
@@ -277,7 +272,7 @@ impl History {
         if let Some(closing) = self.close_reconciliation.take() {
             return Some(Ask::NegClose(closing));
         }
-        if self.ids.waiting() < IDS_WAITING_MAX
+        if self.ids.waiting() < config.ids_waiting_max
             && let Some((session, reply)) = self.held_reply.take()
         {
             return Some(Ask::NegMsg(session, reply));
