@@ -105,13 +105,26 @@ impl Publish {
         !self.loading && self.queue.is_empty() && self.loaded.is_empty() && self.in_flight.is_empty()
     }
 
-    /// Nothing more is sent. Gives back how many events are left.
+    /// Nothing more is sent. Gives back how many events are left; those that are being loaded count as one.
     pub fn give_up(&mut self) -> usize {
-        let left = self.queue.len() + self.loaded.len() + self.in_flight.len();
-        self.loading = false;
+        let loading = usize::from(std::mem::take(&mut self.loading));
+        let left = loading + self.queue.len() + self.loaded.len() + self.in_flight.len();
         self.queue.clear();
         self.loaded.clear();
         self.in_flight.clear();
         left
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_being_loaded_is_left_as_well() {
+        let mut publish = Publish::new(2, 64);
+        publish.offer([1; 32]);
+        assert_eq!(publish.poll_load(64), Some(vec![[1; 32]]));
+        assert_eq!(publish.give_up(), 1);
     }
 }
