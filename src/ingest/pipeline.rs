@@ -292,12 +292,21 @@ impl Pipeline {
             let Some(Checking { slips, verdicts: Some(verdicts), .. }) = self.checking.pop_front() else { break };
             let mut verdicts = verdicts.into_iter();
             let mut slips = VecDeque::from(slips);
+            let mut taken = None;
             while let Some(slip) = slips.pop_front() {
                 match slip {
                     Slip::Mark(source, mark) => self.ready.push_back(Ready::Mark(source, mark)),
                     Slip::Event { source, id, bytes } => {
                         let verdict = verdicts.next().unwrap_or(Verdict::Invalid(Invalid::Id));
-                        if let Some(replacement) = self.take_verdict(source, id, bytes, verdict, config, outcomes) {
+                        let is_followed = matches!(slips.front(), Some(Slip::Event { id: next, .. }) if *next == id);
+                        if let Some(settled) = settle_copy(&verdict, taken == Some(id), is_followed) {
+                            outcomes.events.push((source, settled));
+                            self.settle(source, bytes);
+                            continue;
+                        }
+                        taken = matches!(verdict, Verdict::Valid(_)).then_some(id);
+                        let replacements = self.take_verdict(source, id, bytes, verdict, config, outcomes);
+                        if !replacements.is_empty() {
                             // The rest of this batch must stay behind the copy that now takes the forged one's place.
                             let rest = Checking {
                                 ticket: tickets.next(),
@@ -305,7 +314,7 @@ impl Pipeline {
                                 verdicts: Some(verdicts.collect()),
                             };
                             self.checking.push_front(rest);
-                            again.push(self.check_first(replacement, tickets));
+                            again.push(self.check_first(replacements, tickets));
                             break;
                         }
                     }
@@ -318,12 +327,17 @@ impl Pipeline {
         again
     }
 
-    /// Puts a copy in the front, to be checked before everything else goes on.
-    fn check_first(&mut self, (source, event): (Source, Event), tickets: &mut crate::engine::Tickets) -> Work {
+    /// Puts copies in the front, to be checked before everything else goes on.
+    fn check_first(&mut self, copies: Vec<(Source, Event)>, tickets: &mut crate::engine::Tickets) -> Work {
         let ticket = tickets.next();
-        let slip = Slip::Event { source, id: event.id.to_bytes(), bytes: event.json().len() };
-        self.checking.push_front(Checking { ticket, slips: vec![slip], verdicts: None });
-        Work::Verify { ticket, events: vec![event], look_up: true }
+        let slip = |(source, event): &(Source, Event)| Slip::Event {
+            source: *source,
+            id: event.id.to_bytes(),
+            bytes: event.json().len(),
+        };
+        let slips = copies.iter().map(slip).collect();
+        self.checking.push_front(Checking { ticket, slips, verdicts: None });
+        Work::Verify { ticket, events: copies.into_iter().map(|(_, event)| event).collect(), look_up: true }
     }
 
     /// In a dry run: is this event new, and not counted before?
@@ -335,7 +349,7 @@ impl Pipeline {
         }
     }
 
-    /// Deals with one verdict. Gives back the copy that is to be checked instead, if the event was forged.
+    /// Deals with one verdict. Gives back the copies that are to be checked instead, if the event was forged.
     fn take_verdict(
         &mut self,
         source: Source,
@@ -344,7 +358,7 @@ impl Pipeline {
         verdict: Verdict,
         config: &Config,
         outcomes: &mut Outcomes,
-    ) -> Option<(Source, Event)> {
+    ) -> Vec<(Source, Event)> {
         match verdict {
             Verdict::Valid(_) if config.dry_run => {
                 let settled = if self.is_first(id, config) { Settled::WouldStore } else { Settled::Known };
@@ -364,19 +378,20 @@ impl Pipeline {
             Verdict::Invalid(why) => {
                 outcomes.events.push((source, Settled::Invalid(why)));
                 self.settle(source, bytes);
-                return self.next_copy(id);
+                return self.next_copies(id);
             }
         }
-        None
+        Vec::new()
     }
 
-    fn next_copy(&mut self, id: [u8; 32]) -> Option<(Source, Event)> {
-        let waiting = self.copies.get_mut(&id)?;
+    /// The copies to be checked in place of a forged one: all at once, for a relay can send thousands of forgeries
+    /// under one id, and everybody waits while they are checked.
+    fn next_copies(&mut self, id: [u8; 32]) -> Vec<(Source, Event)> {
+        let waiting = self.copies.get_mut(&id).map(std::mem::take).unwrap_or_default();
         if waiting.is_empty() {
             self.copies.remove(&id);
-            return None;
         }
-        Some(waiting.remove(0))
+        waiting
     }
 
     /// Takes in the result of a commit.
@@ -412,5 +427,15 @@ impl Pipeline {
             outcomes.events.push((source, Settled::Known));
             self.settle(source, event.json().len());
         }
+    }
+}
+
+/// What becomes of a copy in a batch of copies of one event: one that is genuine is enough, and a forged one is made up
+/// for by the next.
+fn settle_copy(verdict: &Verdict, is_taken: bool, is_followed: bool) -> Option<Settled> {
+    match verdict {
+        Verdict::Valid(_) if is_taken => Some(Settled::Known),
+        Verdict::Invalid(why) if is_taken || is_followed => Some(Settled::Invalid(*why)),
+        _ => None,
     }
 }
