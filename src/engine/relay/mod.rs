@@ -73,7 +73,8 @@ pub(super) struct Relay {
     coverage: BTreeMap<FilterKey, Coverage>,
     counters: Counters,
     gaps: Vec<Gap>,
-    gaps_dropped: u64,
+    /// Gaps beyond the number kept.
+    gaps_dropped: BTreeMap<FilterKey, u64>,
     methods: BTreeSet<Method>,
     fallbacks: BTreeMap<String, String>,
     last_error: Option<String>,
@@ -109,7 +110,7 @@ impl Relay {
             coverage,
             counters: Counters::default(),
             gaps: Vec::new(),
-            gaps_dropped: 0,
+            gaps_dropped: BTreeMap::new(),
             methods: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
             last_error: None,
@@ -200,16 +201,14 @@ impl Relay {
         if self.gaps.len() < config.gaps_max {
             self.gaps.push(gap);
         } else {
-            self.gaps_dropped += 1;
+            *self.gaps_dropped.entry(gap.filter).or_default() += 1;
         }
     }
 
     /// Forgets what was found lacking of a filter, as it is looked at again or not wanted any more.
     fn forget_gaps(&mut self, key: &FilterKey) {
         self.gaps.retain(|gap| gap.filter != *key);
-        if self.gaps.is_empty() {
-            self.gaps_dropped = 0;
-        }
+        self.gaps_dropped.remove(key);
     }
 
     /// Everything under way becomes a gap.
@@ -252,9 +251,9 @@ impl Relay {
             methods: methods.copied().collect::<BTreeSet<_>>().into_iter().collect(),
             fallbacks: self.fallbacks.clone(),
             counters: self.counters.clone(),
-            complete: settled && gaps.is_empty() && self.gaps_dropped == 0,
+            complete: settled && gaps.is_empty() && self.gaps_dropped.is_empty(),
             gaps,
-            gaps_dropped: self.gaps_dropped,
+            gaps_dropped: self.gaps_dropped.values().sum(),
             last_error: self.last_error.clone(),
         }
     }
