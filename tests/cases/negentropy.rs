@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use relaysync::engine::{Config, GapReason};
+use relaysync::protocol::message::relay;
 use relaysync::protocol::{ClientMessage, Filter, Window};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{Infinite, Missing, NegRefusal, NegentropyRefused, PageCap, Remote, Seen, ShortCodec, World};
+use relaysync::sim::{
+    Infinite, Missing, NegRefusal, NegentropyRefused, PageCap, Remote, Seen, ShortCodec, Turn, World,
+};
 use relaysync::store::Method;
 
 use crate::support::{LIVE, Play, STALL, daemon, history, ids, one_shot, play};
@@ -267,4 +270,30 @@ fn a_filter_is_exactly_one_object_in_neg_open() {
     for frame in played.world.relay(&played.relay).heard_of("NEG-OPEN") {
         assert!(matches!(ClientMessage::parse(frame), Ok(ClientMessage::NegOpen { .. })), "{frame}");
     }
+}
+
+/// A relay that goes on without waiting for our answers would make us remember whatever it names.
+#[test]
+fn messages_out_of_turn_end_the_reconciliation() {
+    let events = history(60);
+    let hasty = Seen(|_, frame: String, turn: &mut Turn| match ClientMessage::parse(&frame) {
+        Ok(ClientMessage::NegOpen { subscription, .. }) => {
+            for n in 0..100_u8 {
+                // Version 1; up to second 5 it has these ids (mode 2); above, a fingerprint (mode 1) that fits nothing.
+                let mut message = vec![0x61, 6, 0, 2, 100];
+                message.extend((0..100_u8).flat_map(|m| [[n; 16], [m; 16]].concat()));
+                message.extend([0, 0, 1]);
+                message.extend([n; 16]);
+                turn.say(relay::neg_msg(&subscription, &message));
+            }
+            None
+        }
+        _ => Some(frame),
+    });
+    let config = Config { ids_waiting_max: 50, ..one_shot() };
+    let played = Play::holding(&events[..5]).config(config).with(Remote::with(&events).tamper(hasty));
+    played.holds_all();
+    assert!(played.report.counters.rounds < 10, "{}", played.report.counters.rounds);
+    let not_delivered = GapReason::NotDelivered { events: 100 * (played.report.counters.rounds as usize - 1) };
+    played.has_gaps(&[(Window::ALL, not_delivered)]);
 }

@@ -152,6 +152,10 @@ impl History {
     /// A negentropy message came on `subscription`.
     pub fn handle_neg_msg(&mut self, subscription: u64, message: &[u8], config: &Config) -> Result<(), String> {
         let Some(reconcile) = &mut self.reconcile else { return Ok(()) };
+        if self.held_reply.is_some() {
+            // Who does not wait for our answers would make us remember whatever it names.
+            return Err("a negentropy message out of turn".into());
+        }
         let (mut need, mut have) = (Vec::new(), Vec::new());
         let step = reconcile.handle_message(message, config.negentropy_rounds_max, &mut need, &mut have);
         if self.options.direction.is_up() && self.stage == Stage::Seconds {

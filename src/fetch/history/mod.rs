@@ -274,7 +274,7 @@ impl History {
         if let Some(closing) = self.close_reconciliation.take() {
             return Some(Ask::NegClose(closing));
         }
-        if self.ids.waiting() < config.ids_waiting_max
+        if self.ids.waiting() + self.unchecked.len() < config.ids_waiting_max
             && let Some((session, reply)) = self.held_reply.take()
         {
             return Some(Ask::NegMsg(session, reply));
