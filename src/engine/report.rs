@@ -40,6 +40,8 @@ pub enum GapReason {
     },
     /// The relay does not honour `until`, so older events cannot be asked for.
     UntilIgnored,
+    /// The relay gives the oldest events rather than the newest when there are more than it gives at once.
+    OldestFirst,
     /// The relay refused, in these words.
     Refused(String),
     /// The relay wants authentication (NIP-42) that it did not get.
@@ -81,6 +83,7 @@ impl fmt::Display for GapReason {
                 write!(f, "more events in this second than the relay gives at once ({received} received)")
             }
             Self::UntilIgnored => f.write_str("the relay ignores \"until\", so older events cannot be asked for"),
+            Self::OldestFirst => f.write_str("the relay gives its oldest events, and may have more of these"),
             Self::Refused(words) => write!(f, "refused by the relay: {words}"),
             Self::AuthRequired(words) => write!(f, "the relay wants authentication: {words}"),
             Self::NotDelivered { events } => write!(f, "{events} events offered by the relay, but not delivered"),

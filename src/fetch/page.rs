@@ -23,6 +23,9 @@ pub struct Page {
     edge: BTreeSet<Seen>,
     /// Events of the last page if it ended below its beginning: if more follows below it, it was cut.
     last_page_events: Option<usize>,
+    /// The newest second of the last page that brought something, if it began with older events than it ended with and
+    /// may have been cut: nothing proves yet that it was not cut above.
+    open_above: Option<u64>,
     page: Tally,
     asked: usize,
 }
@@ -36,6 +39,9 @@ enum State {
     /// A page brought nothing new, and it is not known whether the relay cuts pages: a look below the cursor's second
     /// is to be asked for, or on its way.
     Probing { under_way: bool },
+    /// All that is below is fetched, but by the order of an answer the relay may give the oldest events there are
+    /// rather than the newest: a look above it is to be asked for, or on its way.
+    LookingUp { since: u64, under_way: bool },
     /// Over.
     Done,
 }
@@ -45,10 +51,35 @@ enum State {
 struct Tally {
     /// Everything that matched, once each.
     seen: BTreeSet<Seen>,
+    /// The seconds of these, in the order in which they came.
+    order: Vec<u64>,
     /// Of these, not known from the edge.
     fresh: usize,
     /// Events newer than asked for: the relay ignores `until`.
     newer: usize,
+}
+
+impl Tally {
+    /// The second down to which the page reaches, which began at `cursor`. In an answer that is sent newest first, an
+    /// older event between newer ones is none of the page: the relay got it just now, dated back, and sent it to the
+    /// open subscription. All that lies between would be skipped if paging went on below it.
+    fn oldest(&self, cursor: u64) -> Option<u64> {
+        // The cursor's own second is left aside: a page that has anything below it must lead on.
+        let below: Vec<u64> = self.order.iter().copied().filter(|at| *at < cursor).collect();
+        // The newest ends of descending sequences of each length: the longest one is what was sent in order.
+        let mut ends: Vec<u64> = Vec::new();
+        for at in &below {
+            let place = ends.partition_point(|end| end >= at);
+            match ends.get_mut(place) {
+                Some(end) => *end = *at,
+                None => ends.push(*at),
+            }
+        }
+        // An answer in another order is of one piece all the same, as far as can be told.
+        let is_newest_first = ends.len() >= below.len() - below.len() / 4;
+        let least = self.seen.first().map(|seen| seen.created_at);
+        if is_newest_first && !ends.is_empty() { ends.last().copied() } else { least }
+    }
 }
 
 /// What the end of a page means.
@@ -68,6 +99,11 @@ pub enum PageEnd {
         /// What could not be asked for.
         window: Window,
     },
+    /// The relay gives the oldest events, not the newest.
+    OldestFirst {
+        /// Where it may have more.
+        window: Window,
+    },
 }
 
 impl Page {
@@ -79,6 +115,7 @@ impl Page {
             cursor: window.until,
             edge: BTreeSet::new(),
             last_page_events: None,
+            open_above: None,
             page: Tally::default(),
             asked: 0,
         }
@@ -86,25 +123,31 @@ impl Page {
 
     /// The filter of the next page, if one is to be asked for now.
     pub fn poll_ask(&mut self, filter: &Filter, budget: &Budget) -> Option<Filter> {
-        let until = match self.state {
-            State::Ready => {
-                self.state = State::Asking;
-                self.cursor
-            }
-            State::Probing { under_way: false } => {
-                self.state = State::Probing { under_way: true };
-                self.cursor - 1
-            }
+        self.state = match self.state {
+            State::Ready => State::Asking,
+            State::Probing { under_way: false } => State::Probing { under_way: true },
+            State::LookingUp { since, under_way: false } => State::LookingUp { since, under_way: true },
             _ => return None,
         };
         self.page = Tally::default();
         self.asked = budget.page_events();
-        Some(Window { until, ..self.window }.apply(filter).limit(self.asked))
+        Some(self.asked_window().apply(filter).limit(self.asked))
+    }
+
+    fn asked_window(&self) -> Window {
+        match self.state {
+            State::Probing { .. } => Window { until: self.cursor - 1, ..self.window },
+            State::LookingUp { since, .. } => Window { since, ..self.window },
+            _ => Window { until: self.cursor, ..self.window },
+        }
     }
 
     /// Is a page on its way?
     pub fn is_asking(&self) -> bool {
-        matches!(self.state, State::Asking | State::Probing { under_way: true })
+        matches!(
+            self.state,
+            State::Asking | State::Probing { under_way: true } | State::LookingUp { under_way: true, .. }
+        )
     }
 
     /// The request was lost: it is to be asked again. What came of it stays counted nowhere.
@@ -112,14 +155,21 @@ impl Page {
         match self.state {
             State::Asking => self.state = State::Ready,
             State::Probing { .. } => self.state = State::Probing { under_way: false },
+            State::LookingUp { since, .. } => self.state = State::LookingUp { since, under_way: false },
             State::Ready | State::Done => {}
         }
         self.page = Tally::default();
     }
 
-    /// What is not fetched yet.
+    /// What is not fetched yet, or not known to be.
     pub fn rest(&self) -> Window {
-        Window { until: self.cursor, ..self.window }
+        let is_open_above = self.open_above.is_some() || matches!(self.state, State::LookingUp { .. });
+        if is_open_above { self.window } else { Window { until: self.cursor, ..self.window } }
+    }
+
+    /// Pages ask for events up to this second.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
     }
 
     /// An event that matches the filter came.
@@ -127,15 +177,16 @@ impl Page {
         if !self.is_asking() {
             return Arrival::Unasked;
         }
-        let until = if matches!(self.state, State::Probing { .. }) { self.cursor - 1 } else { self.cursor };
-        if seen.created_at > until {
+        let window = self.asked_window();
+        if seen.created_at > window.until {
             self.page.newer += 1;
             return Arrival::Unasked;
         }
         // A repetition within a page was not asked for: else one event, sent for ever, would pass for progress.
-        if seen.created_at < self.window.since || !self.page.seen.insert(seen) {
+        if seen.created_at < window.since || !self.page.seen.insert(seen) {
             return Arrival::Unasked;
         }
+        self.page.order.push(seen.created_at);
         if self.edge.contains(&seen) {
             return Arrival::Repeated;
         }
@@ -153,6 +204,11 @@ impl Page {
         let probing = matches!(self.state, State::Probing { .. });
         let page = std::mem::take(&mut self.page);
         budget.learn_page(page.seen.len());
+        if let State::LookingUp { since, .. } = self.state {
+            self.state = State::Done;
+            let window = Window { since, ..self.window };
+            return if page.fresh > 0 { PageEnd::OldestFirst { window } } else { PageEnd::Drained };
+        }
         if page.fresh > 0 {
             return self.advance(page, probing, hint, budget);
         }
@@ -160,21 +216,20 @@ impl Page {
             self.state = State::Done;
             let beyond = probing && !budget.may_be_cut(self.edge.len(), self.asked);
             let until = self.cursor.saturating_sub(u64::from(beyond));
-            return PageEnd::UntilIgnored { window: Window { until, ..self.window } };
+            let window = if self.open_above.take().is_some() { self.window } else { Window { until, ..self.window } };
+            return PageEnd::UntilIgnored { window };
         }
         let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
         if repeated == 0 || hint == EoseHint::Finish && !probing {
             // Nothing there, however much the relay would give.
-            self.state = State::Done;
-            return PageEnd::Drained;
+            return self.drain();
         }
         // The page repeats the cursor's second and nothing else. That second ends here if the page could have held more.
         if probing || budget.page_cap().is_some() || repeated >= self.asked || self.cursor <= self.window.since {
             if budget.may_be_cut(repeated, self.asked) {
                 return self.overflow(self.cursor);
             }
-            self.state = State::Done;
-            return PageEnd::Drained;
+            return self.drain();
         }
         let events = repeated;
         self.last_page_events = Some(events);
@@ -182,25 +237,42 @@ impl Page {
         PageEnd::Advanced { proven_from: self.cursor.saturating_add(1) }
     }
 
+    /// Nothing is left below.
+    fn drain(&mut self) -> PageEnd {
+        self.state = State::Done;
+        match self.open_above.take().and_then(|newest| newest.checked_add(1)) {
+            Some(since) if since <= self.window.until => {
+                self.state = State::LookingUp { since, under_way: false };
+                PageEnd::Advanced { proven_from: since }
+            }
+            _ => PageEnd::Drained,
+        }
+    }
+
     /// Something new came: the cursor moves down, or stays within its second with a larger edge.
     fn advance(&mut self, page: Tally, probing: bool, hint: EoseHint, budget: &mut Budget) -> PageEnd {
         if let Some(events) = self.last_page_events.take_if(|events| *events < self.asked) {
             budget.learn_page_cap(events);
         }
+        let events = page.seen.len();
         let below = page.seen.last().map(|seen| seen.created_at);
         let overflowed =
             probing.then(|| FullSecond { second: self.cursor, seen: std::mem::take(&mut self.edge), below });
-        let events = page.seen.len();
-        let oldest = page.seen.first().map_or(self.cursor, |seen| seen.created_at);
+        let oldest = page.oldest(if probing { u64::MAX } else { self.cursor }).unwrap_or(self.cursor);
+        // Events below the last page show that it was not the end of the relay's that was cut off above.
+        let is_upwards = page.order.first() < page.order.last();
+        let newest = page.seen.last().map(|seen| seen.created_at);
+        self.open_above = newest.filter(|_| is_upwards && budget.may_be_cut(events, self.asked));
         if oldest < self.cursor || probing {
             self.edge.clear();
         }
-        self.edge.extend(page.seen.into_iter().take_while(|seen| seen.created_at == oldest));
+        self.edge.extend(page.seen.into_iter().filter(|seen| seen.created_at == oldest));
         self.cursor = oldest;
         self.last_page_events = Some(events);
         self.state = State::Ready;
         if hint == EoseHint::Finish {
             self.state = State::Done;
+            self.open_above = None;
             return PageEnd::Drained;
         }
         match overflowed {
@@ -217,7 +289,7 @@ impl Page {
                 self.cursor = below;
                 self.state = State::Ready;
             }
-            _ => self.state = State::Done,
+            _ => drop(self.drain()),
         }
         PageEnd::Overflow(FullSecond { second, seen, below: None })
     }

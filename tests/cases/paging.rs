@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use relaysync::engine::GapReason;
-use relaysync::protocol::{Filter, Window};
+use relaysync::protocol::filter::matches;
+use relaysync::protocol::message::{EoseHint, relay};
+use relaysync::protocol::{ClientMessage, Event, Filter, Window};
 use relaysync::sim::{
-    Altered, Eose, EoseFault, Ignores, LimitZero, NOW_SECS, NegentropyRefused, PageCap, Remote, Shuffled, note, notes,
+    Altered, Direction, Eose, EoseFault, Ignores, LimitZero, NOW_SECS, NegentropyRefused, PageCap, Remote, Seen,
+    Shuffled, Turn, note, notes,
 };
 use relaysync::store::Method;
 
@@ -84,6 +87,21 @@ fn an_eose_without_an_id_is_counted_and_the_stall_timer_ends_the_page() {
     played.within(STALL * 8);
 }
 
+/// NIP-67: a relay that says that there is more, and gives nothing more, has not said that this was all.
+#[test]
+fn a_hint_of_more_is_never_completeness() {
+    let more = Seen(|direction, frame: String, turn: &mut Turn| {
+        if direction == Direction::Down && frame.starts_with("[\"EOSE\"") {
+            turn.say(frame.replace("\"]", "\",[\"more\"]]"));
+            return None;
+        }
+        Some(frame)
+    });
+    let played = play(without_negentropy(Remote::with(&history(30))).tamper(more));
+    assert_eq!(played.world.held(played.engine).len(), 30);
+    assert!(!played.report.complete);
+}
+
 /// Reported as nbd-wtf/nostr-tools#222 and #514: a timeout was reported as EOSE.
 #[test]
 fn a_timeout_is_a_gap_and_never_completeness() {
@@ -120,6 +138,51 @@ fn the_order_within_a_page_does_not_matter() {
     play(without_negentropy(Remote::with(&events)).tamper(Shuffled::oldest_first())).is_equal();
     for seed in 0..4 {
         play(without_negentropy(Remote::with(&events)).tamper(PageCap(100)).tamper(Shuffled::by(seed))).is_equal();
+    }
+}
+
+/// A relay passes a new event on to the subscriptions that it satisfies, whatever their state: also within a page.
+#[test]
+fn an_old_event_that_arrives_within_a_page_skips_nothing() {
+    let events = history(1_200);
+    let old = note(NOW_SECS - 50_000).content("dated back").sign();
+    for (position, cap) in [(1, 500), (250, 500), (499, 500), (70, 100)] {
+        let (event, mut sent) = (old.clone(), 0);
+        let arriving = Seen(move |direction, frame: String, turn: &mut Turn| {
+            if direction == Direction::Down && frame.starts_with("[\"EVENT\",\"s1\"") {
+                sent += 1;
+                if sent == position {
+                    turn.say(relay::event("s1", event.json_str()));
+                }
+            }
+            Some(frame)
+        });
+        let events: Vec<Event> = events.iter().chain([&old]).cloned().collect();
+        play(without_negentropy(Remote::with(&events)).tamper(PageCap(cap)).tamper(arriving)).is_equal();
+    }
+}
+
+/// A relay that gives the oldest events first, and so many of these as `limit` says.
+#[test]
+fn a_relay_that_gives_the_oldest_events_of_all_is_never_complete() {
+    for count in [900, 500] {
+        let events = history(count);
+        let oldest: Vec<Event> = events.iter().take(500).cloned().collect();
+        let answers = Seen(move |direction, frame: String, turn: &mut Turn| match ClientMessage::parse(&frame) {
+            Ok(ClientMessage::Req { subscription, filters }) if direction == Direction::Up => {
+                let wanted = oldest.iter().filter(|event| matches(&filters[0], event));
+                wanted.for_each(|event| turn.say(relay::event(&subscription, event.json_str())));
+                if filters[0].since.is_some_and(|since| since.as_secs() > NOW_SECS - 10 * count + 4_990) && count > 500
+                {
+                    turn.say(relay::event(&subscription, note(NOW_SECS - 1).sign().json_str()));
+                }
+                turn.say(relay::eose(&subscription, EoseHint::None));
+                None
+            }
+            _ => Some(frame),
+        });
+        let played = play(without_negentropy(Remote::with(&events)).tamper(answers).unchecked());
+        assert_eq!(played.report.complete, count == 500, "{:?}", played.report);
     }
 }
 

@@ -54,15 +54,19 @@ impl History {
                 self.methods.insert(Method::Req);
                 self.stalls = 0;
                 let end = page.handle_end(hint, budget);
+                if end == PageEnd::Drained && hint == EoseHint::More {
+                    let rest = page.rest();
+                    self.add_gap(rest, GapReason::Stalled);
+                }
                 self.take_page_end(end);
             }
             Answer::Again => page.reset(),
             Answer::Stalled if page.has_fresh() => {
                 // What came is used, but that nothing was left out above the oldest of it is not proven.
                 self.methods.insert(Method::Req);
-                let above = page.rest().until;
+                let above = page.cursor();
                 let end = page.handle_end(EoseHint::None, budget);
-                let unproven = Window { since: page.rest().until, until: above };
+                let unproven = Window { since: page.cursor(), until: above };
                 self.add_gap(unproven, GapReason::Stalled);
                 self.take_page_end(end);
             }
@@ -89,6 +93,7 @@ impl History {
             }
             PageEnd::Drained => {}
             PageEnd::UntilIgnored { window } => self.add_gap(window, GapReason::UntilIgnored),
+            PageEnd::OldestFirst { window } => self.add_gap(window, GapReason::OldestFirst),
         }
         if self.page.as_ref().is_some_and(|(page, _)| page.is_done())
             && let Some((_, window)) = self.page.take()
