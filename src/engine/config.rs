@@ -47,6 +47,9 @@ pub struct Config {
     pub page_events: usize,
     /// Events asked for when one second fills a page.
     pub page_events_raised: usize,
+    /// Events of one answer, or of one second, that are remembered while more of them come: beyond it the answer is cut
+    /// off, and what it has not proven is a gap. Some relays ignore `limit`, and a hostile one finds no end.
+    pub answer_events_max: usize,
     /// Requests spent on splitting the filter for one second that overflows a page.
     pub split_requests_max: u32,
     /// Ids asked for in one request.
@@ -138,6 +141,7 @@ impl Default for Config {
             overlap_secs: 300,
             page_events: 500,
             page_events_raised: 5_000,
+            answer_events_max: 250_000,
             split_requests_max: 64,
             ids_per_request: 256,
             ids_in_flight_max: 4,

@@ -33,6 +33,8 @@ pub enum GapReason {
     Unreachable(String),
     /// The relay stopped answering: what it sent is held, but it did not say that this was all.
     Stalled,
+    /// An answer had more events than are taken in one.
+    Endless,
     /// More events in one second than the relay gives in a page, and no other way to ask for the rest.
     SecondOverflow {
         /// Events of that second that the relay gave.
@@ -79,6 +81,7 @@ impl fmt::Display for GapReason {
         match self {
             Self::Unreachable(why) => write!(f, "relay not reachable: {why}"),
             Self::Stalled => f.write_str("the relay stopped answering before it said that this was all"),
+            Self::Endless => f.write_str("the relay sent more in one answer than is taken, and was cut off"),
             Self::SecondOverflow { received } => {
                 write!(f, "more events in this second than the relay gives at once ({received} received)")
             }

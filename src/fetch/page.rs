@@ -194,6 +194,11 @@ impl Page {
         Arrival::New
     }
 
+    /// Events of the page under way.
+    pub fn answer_events(&self) -> usize {
+        self.page.seen.len()
+    }
+
     /// Has the page under way brought anything new?
     pub fn has_fresh(&self) -> bool {
         self.page.fresh > 0
@@ -274,6 +279,9 @@ impl Page {
             self.state = State::Done;
             self.open_above = None;
             return PageEnd::Drained;
+        }
+        if overflowed.is_none() && self.edge.len() >= budget.answer_events_max() {
+            return self.overflow(self.cursor);
         }
         match overflowed {
             Some(full) => PageEnd::Overflow(full),

@@ -68,6 +68,11 @@ impl Split {
         &self.seen
     }
 
+    /// Events of the answer under way.
+    pub fn answer_events(&self) -> usize {
+        self.asking.as_ref().map_or(0, |(_, part)| part.len())
+    }
+
     /// Is the higher limit still to be tried?
     pub fn is_raising(&self) -> bool {
         self.raising
@@ -100,23 +105,25 @@ impl Split {
     /// An event that matches the history's filter came.
     pub fn handle_event(&mut self, seen: Seen) -> Arrival {
         let Some((_, part)) = &mut self.asking else { return Arrival::Unasked };
-        if self.raising && self.below == Some(seen.created_at) {
-            self.reached_below = true;
-            return Arrival::Repeated;
-        }
-        if seen.created_at != self.second || !part.insert(seen) {
+        let is_below = self.raising && self.below == Some(seen.created_at);
+        if !is_below && seen.created_at != self.second || !part.insert(seen) {
             return Arrival::Unasked;
         }
-        if self.seen.contains(&seen) { Arrival::Repeated } else { Arrival::New }
+        self.reached_below |= is_below;
+        if is_below || self.seen.contains(&seen) { Arrival::Repeated } else { Arrival::New }
     }
 
     /// The relay has ended the answer, or refused it (`answered` unset). True when the higher limit has brought all.
     pub fn handle_end(&mut self, answered: bool, budget: &mut Budget) -> bool {
-        let Some((filter, part)) = self.asking.take() else { return false };
+        let Some((filter, mut part)) = self.asking.take() else { return false };
         let events = part.len();
         budget.learn_page(events);
         let whole = answered && (self.reached_below || !budget.may_be_cut(events, self.limit));
+        part.retain(|seen| seen.created_at == self.second);
         self.seen.extend(part);
+        if self.seen.len() >= budget.answer_events_max() {
+            self.left = 0;
+        }
         if self.raising {
             return whole;
         }
@@ -131,7 +138,8 @@ impl Split {
 
     /// The request was lost with the connection: it is to be made again.
     pub fn reset(&mut self) {
-        if let Some((filter, part)) = self.asking.take() {
+        if let Some((filter, mut part)) = self.asking.take() {
+            part.retain(|seen| seen.created_at == self.second);
             self.seen.extend(part);
             self.left += 1;
             if !self.raising {

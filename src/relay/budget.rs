@@ -8,6 +8,7 @@ use crate::protocol::RelayInfo;
 pub struct Budget {
     subscriptions_max: usize,
     page_events: usize,
+    answer_events_max: usize,
     page_cap: Option<usize>,
     page_largest: usize,
     page_cap_plausible_min: usize,
@@ -24,6 +25,7 @@ impl Budget {
         Self {
             subscriptions_max: config.subscriptions_max.max(1),
             page_events: config.page_events.max(1),
+            answer_events_max: config.answer_events_max,
             page_cap: None,
             page_largest: 0,
             page_cap_plausible_min: config.page_cap_plausible_min.max(1),
@@ -67,6 +69,11 @@ impl Budget {
     /// Events to ask for in a page.
     pub fn page_events(&self) -> usize {
         self.page_events
+    }
+
+    /// Events of one answer, or of one second, that are remembered while more of them come.
+    pub fn answer_events_max(&self) -> usize {
+        self.answer_events_max
     }
 
     /// The smallest page that is known to have been cut: only a smaller one is known to be whole.

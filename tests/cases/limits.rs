@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use relaysync::engine::{Config, GapReason};
-use relaysync::protocol::Filter;
+use relaysync::protocol::message::relay;
+use relaysync::protocol::{ClientMessage, Filter};
 use relaysync::runtime::CloseReason;
 use relaysync::sim::{
     NOW_SECS, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen, SubscriptionCap, Turn, World, note,
 };
 
-use crate::support::{Play, history, one_shot, play};
+use crate::support::{Play, Played, STALL, history, ids, one_shot, play};
 
 #[test]
 fn a_rate_limit_is_waited_for_however_it_is_told() {
@@ -158,4 +159,32 @@ fn reading_pauses_while_checks_are_behind_and_a_slow_store_is_no_stall_of_the_re
     let reading = &world.node(engine).reading;
     assert!(reading.contains(&false) && reading.last() == Some(&true), "{reading:?}");
     assert!(reading.windows(2).all(|pair| pair[0] != pair[1]));
+}
+
+/// Whatever is remembered of an answer is bounded, and so is what a relay gets by repeating itself.
+#[test]
+fn an_answer_without_end_is_cut_off_and_is_a_gap() {
+    let events = history(50);
+    let mut number = 0;
+    let endless = Seen(move |_, frame: String, turn: &mut Turn| match ClientMessage::parse(&frame) {
+        Ok(ClientMessage::Req { subscription, .. }) if number < 600 => {
+            for _ in 0..200 {
+                number += 1;
+                let event = note(NOW_SECS - number / 150).content(format!("endless {number}")).sign();
+                turn.say(relay::event(&subscription, event.json_str()));
+            }
+            None
+        }
+        _ => Some(frame),
+    });
+    let config = Config { answer_events_max: 100, ..one_shot() };
+    let remote = Remote::with(&events).tamper(NegentropyRefused::notice("negentropy disabled")).tamper(endless);
+    let played = Play::default().config(config).with(remote.unchecked());
+    assert!(played.report.gaps.iter().any(|gap| gap.reason == GapReason::Endless), "{:?}", played.report.gaps);
+    assert!(ids(&events).is_subset(&ids_held(&played)), "what comes in order is taken");
+    played.within(STALL);
+}
+
+fn ids_held(played: &Played) -> std::collections::BTreeSet<[u8; 32]> {
+    played.world.held(played.engine).items().iter().map(|item| item.id).collect()
 }

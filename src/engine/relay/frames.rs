@@ -90,6 +90,10 @@ impl Relay {
             }
             Arrival::New | Arrival::Unasked => self.ingest(owner, event, purpose != Purpose::Ids, ctx),
         }
+        let remembered = self.histories.get(&owner).map_or(0, |history| history.answer_events(purpose));
+        if remembered >= ctx.config.answer_events_max {
+            self.end_request(id, Answer::Endless, true, ctx);
+        }
     }
 
     /// Shows an event to its owner. One that does not satisfy the filter was not asked for.

@@ -2,7 +2,7 @@
 
 use super::super::page::PageEnd;
 use super::super::reconcile::{Step, WindowEnd};
-use super::{Ask, History, Reconcile, Stage};
+use super::{Ask, FullSecond, History, Reconcile, Stage};
 use crate::engine::{Config, Gap, GapReason};
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Item, ItemSet, Window};
@@ -16,6 +16,8 @@ pub enum Answer {
     End(EoseHint),
     /// No progress within the stall time.
     Stalled,
+    /// Cut off by us, as it found no end.
+    Endless,
     /// Refused, in these words, for good.
     Refused(String),
     /// To be asked again, for no fault of the request: after a cooldown, an authentication, or a limit learned.
@@ -58,23 +60,25 @@ impl History {
                     let rest = page.rest();
                     self.add_gap(rest, GapReason::Stalled);
                 }
-                self.take_page_end(end);
+                self.take_page_end(end, config.answer_events_max);
             }
             Answer::Again => page.reset(),
-            Answer::Stalled if page.has_fresh() => {
+            Answer::Stalled | Answer::Endless if page.has_fresh() => {
+                let reason = if answer == Answer::Stalled { GapReason::Stalled } else { GapReason::Endless };
                 // What came is used, but that nothing was left out above the oldest of it is not proven.
                 self.methods.insert(Method::Req);
                 let above = page.cursor();
                 let end = page.handle_end(EoseHint::None, budget);
                 let unproven = Window { since: page.cursor(), until: above };
-                self.add_gap(unproven, GapReason::Stalled);
-                self.take_page_end(end);
+                self.add_gap(unproven, reason);
+                self.take_page_end(end, config.answer_events_max);
             }
             Answer::Stalled if self.stalls < config.stalls_max => {
                 self.stalls += 1;
                 page.reset();
             }
             Answer::Stalled => self.give_up_paging(GapReason::Stalled),
+            Answer::Endless => self.give_up_paging(GapReason::Endless),
             Answer::Refused(_) if self.refusals < config.refusals_max => {
                 self.refusals += 1;
                 page.reset();
@@ -84,13 +88,10 @@ impl History {
         }
     }
 
-    fn take_page_end(&mut self, end: PageEnd) {
+    fn take_page_end(&mut self, end: PageEnd, events_max: usize) {
         match end {
             PageEnd::Advanced { .. } => {}
-            PageEnd::Overflow(full) => {
-                self.proofs.add_hole(full.second);
-                self.seconds.push_back(full);
-            }
+            PageEnd::Overflow(full) => self.defer_second(full, events_max),
             PageEnd::Drained => {}
             PageEnd::UntilIgnored { window } => self.add_gap(window, GapReason::UntilIgnored),
             PageEnd::OldestFirst { window } => self.add_gap(window, GapReason::OldestFirst),
@@ -102,6 +103,18 @@ impl History {
         }
         // What is proven so far may be committed: a pass that is cut short is then continued, not begun again.
         self.mark_due |= self.keeps_coverage && self.marks_on_the_way == 0;
+    }
+
+    /// A second that overflows a page is fetched later, unless too much is remembered of such seconds already.
+    fn defer_second(&mut self, full: FullSecond, events_max: usize) {
+        let remembered: usize = self.seconds.iter().map(|full| full.seen.len()).sum();
+        if remembered >= events_max {
+            let window = Window { since: full.second, until: full.second };
+            self.add_gap(window, GapReason::SecondOverflow { received: full.seen.len() });
+            return;
+        }
+        self.proofs.add_hole(full.second);
+        self.seconds.push_back(full);
     }
 
     fn end_split(&mut self, answer: &Answer, budget: &mut Budget) {
@@ -197,7 +210,9 @@ impl History {
                 }
             }
             Answer::End(_) => {}
-            Answer::Stalled => self.fall_back("no answer to NEG-OPEN or NEG-MSG within the stall time".into()),
+            Answer::Stalled | Answer::Endless => {
+                self.fall_back("no answer to NEG-OPEN or NEG-MSG within the stall time".into())
+            }
             Answer::Refused(words) => self.fall_back(words),
         }
     }

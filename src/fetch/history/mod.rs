@@ -356,6 +356,15 @@ impl History {
         arrival.unwrap_or(Arrival::Unasked)
     }
 
+    /// Events of the answer under way, as far as it is remembered.
+    pub fn answer_events(&self, purpose: Purpose) -> usize {
+        match purpose {
+            Purpose::Page => self.page.as_ref().map_or(0, |(page, _)| page.answer_events()),
+            Purpose::Split => self.split.as_ref().map_or(0, Split::answer_events),
+            Purpose::Ids | Purpose::Live | Purpose::Negentropy => 0,
+        }
+    }
+
     /// The answer to [`Need::Known`].
     pub fn handle_known(&mut self, ids: &[[u8; 32]], known: &[bool], config: &Config) -> u64 {
         self.checking = false;
