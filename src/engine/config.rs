@@ -65,7 +65,8 @@ pub struct Config {
     pub negentropy_frame_bytes_max: u64,
     /// Local items a reconciliation window is begun with, at most.
     pub negentropy_window_items: usize,
-    /// Windows one history may be split into before it is paged instead.
+    /// Windows one history may be split into: by reconciliation before it is paged instead, by paging (where a relay
+    /// gives events in no order) before the rest is a gap.
     pub negentropy_windows_max: usize,
     /// Rounds of one window before it is given up as endless.
     pub negentropy_rounds_max: u32,
@@ -113,6 +114,9 @@ pub struct Config {
     pub items_age_max: Duration,
     /// Inputs that wait for the engine in the driver's inbox, beside one for each task.
     pub inbox_inputs: usize,
+
+    /// Pages remembered after their EOSE, to know stored events that come late.
+    pub ended_pages_kept: usize,
 
     /// Gaps kept for a relay; further ones are merged into the last.
     pub gaps_max: usize,
@@ -171,6 +175,7 @@ impl Default for Config {
             publish_passes_max: 3,
             items_age_max: Duration::from_secs(30),
             inbox_inputs: 16,
+            ended_pages_kept: 32,
             gaps_max: 64,
             progress_interval: Duration::ZERO,
         }

@@ -33,6 +33,8 @@ pub enum GapReason {
     Unreachable(String),
     /// The relay stopped answering: what it sent is held, but it did not say that this was all.
     Stalled,
+    /// The relay sent stored events after it had said that this was all.
+    EarlyEose,
     /// An answer had more events than are taken in one.
     Endless,
     /// More events in one second than the relay gives in a page, and no other way to ask for the rest.
@@ -44,6 +46,8 @@ pub enum GapReason {
     UntilIgnored,
     /// The relay gives the oldest events rather than the newest when there are more than it gives at once.
     OldestFirst,
+    /// The relay gives events in no order, and more than it gives at once, however small the parts that it is asked for.
+    Disordered,
     /// The relay refused, in these words.
     Refused(String),
     /// The relay wants authentication (NIP-42) that it did not get.
@@ -79,14 +83,17 @@ pub enum GapReason {
 impl fmt::Display for GapReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(why) => write!(f, "relay not reachable: {why}"),
+            Self::Unreachable(why) => write!(f, "no connection that lasted: {why}"),
             Self::Stalled => f.write_str("the relay stopped answering before it said that this was all"),
+            Self::EarlyEose => f.write_str("the relay sent events after it had said that this was all"),
             Self::Endless => f.write_str("the relay sent more in one answer than is taken, and was cut off"),
             Self::SecondOverflow { received } => {
                 write!(f, "more events in this second than the relay gives at once ({received} received)")
             }
             Self::UntilIgnored => f.write_str("the relay ignores \"until\", so older events cannot be asked for"),
             Self::OldestFirst => f.write_str("the relay gives its oldest events, and may have more of these"),
+            Self::Disordered => f.write_str("the relay gives events in no order, and may have left some out"),
+            Self::Refused(words) if words.is_empty() => f.write_str("refused by the relay, without a word"),
             Self::Refused(words) => write!(f, "refused by the relay: {words}"),
             Self::AuthRequired(words) => write!(f, "the relay wants authentication: {words}"),
             Self::NotDelivered { events } => write!(f, "{events} events offered by the relay, but not delivered"),

@@ -21,6 +21,8 @@ pub struct Page {
     cursor: u64,
     /// What has been seen at the cursor's second.
     edge: BTreeSet<Seen>,
+    /// What the last page had below the cursor, out of order: it will come again.
+    aside: BTreeSet<Seen>,
     /// Events of the last page if it ended below its beginning: if more follows below it, it was cut.
     last_page_events: Option<usize>,
     /// The newest second of the last page that brought something, if it began with older events than it ended with and
@@ -28,6 +30,8 @@ pub struct Page {
     open_above: Option<u64>,
     page: Tally,
     asked: usize,
+    /// The relay was asked a second time for a window that it says is empty.
+    is_confirming: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,20 +70,40 @@ impl Tally {
     fn oldest(&self, cursor: u64) -> Option<u64> {
         // The cursor's own second is left aside: a page that has anything below it must lead on.
         let below: Vec<u64> = self.order.iter().copied().filter(|at| *at < cursor).collect();
-        // The newest ends of descending sequences of each length: the longest one is what was sent in order.
-        let mut ends: Vec<u64> = Vec::new();
-        for at in &below {
-            let place = ends.partition_point(|end| end >= at);
-            match ends.get_mut(place) {
-                Some(end) => *end = *at,
-                None => ends.push(*at),
-            }
-        }
+        let ends = longest_descending(below.iter().copied());
         // An answer in another order is of one piece all the same, as far as can be told.
-        let is_newest_first = ends.len() >= below.len() - below.len() / 4;
         let least = self.seen.first().map(|seen| seen.created_at);
-        if is_newest_first && !ends.is_empty() { ends.last().copied() } else { least }
+        if is_most(ends.len(), below.len()) && !ends.is_empty() { ends.last().copied() } else { least }
     }
+
+    /// Came the events neither newest nor oldest first? Then any of those between may have been left out.
+    fn is_disordered(&self) -> bool {
+        let is_in_order =
+            |times: &mut dyn Iterator<Item = u64>| is_most(longest_descending(times).len(), self.order.len());
+        !is_in_order(&mut self.order.iter().copied()) && !is_in_order(&mut self.order.iter().rev().copied())
+    }
+
+    /// The second in the middle of what was seen.
+    fn median(&self) -> Option<u64> {
+        self.seen.iter().nth(self.seen.len() / 2).map(|seen| seen.created_at)
+    }
+}
+
+/// The newest ends of descending sequences of each length: the longest one is what was sent in order.
+fn longest_descending(times: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut ends: Vec<u64> = Vec::new();
+    for at in times {
+        let place = ends.partition_point(|end| *end >= at);
+        match ends.get_mut(place) {
+            Some(end) => *end = at,
+            None => ends.push(at),
+        }
+    }
+    ends
+}
+
+fn is_most(part: usize, whole: usize) -> bool {
+    part >= whole - whole / 4
 }
 
 /// What the end of a page means.
@@ -99,6 +123,13 @@ pub enum PageEnd {
         /// What could not be asked for.
         window: Window,
     },
+    /// The relay gives events in no order, and may have left out any of the window: it is to be paged in these two parts.
+    Disordered {
+        /// The newer part.
+        upper: Window,
+        /// The older part.
+        lower: Window,
+    },
     /// The relay gives the oldest events, not the newest.
     OldestFirst {
         /// Where it may have more.
@@ -114,10 +145,12 @@ impl Page {
             state: State::Ready,
             cursor: window.until,
             edge: BTreeSet::new(),
+            aside: BTreeSet::new(),
             last_page_events: None,
             open_above: None,
             page: Tally::default(),
             asked: 0,
+            is_confirming: false,
         }
     }
 
@@ -215,6 +248,14 @@ impl Page {
             return if page.fresh > 0 { PageEnd::OldestFirst { window } } else { PageEnd::Drained };
         }
         if page.fresh > 0 {
+            if let Some(parts) = self.split_disordered(&page, hint, budget) {
+                if probing {
+                    // The look below has shown that the second above it was cut. What is below is asked for again.
+                    return self.overflow(self.cursor);
+                }
+                self.state = State::Done;
+                return parts;
+            }
             return self.advance(page, probing, hint, budget);
         }
         if page.newer > 0 {
@@ -226,6 +267,12 @@ impl Page {
         }
         let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
         if repeated == 0 || hint == EoseHint::Finish && !probing {
+            let is_first = !probing && self.edge.is_empty() && self.cursor == self.window.until;
+            if is_first && hint != EoseHint::Finish && !std::mem::replace(&mut self.is_confirming, true) {
+                // Some relays say that this was all before they send anything: then it comes while they are asked again.
+                self.state = State::Ready;
+                return PageEnd::Advanced { proven_from: Window::OPEN };
+            }
             // Nothing there, however much the relay would give.
             return self.drain();
         }
@@ -242,6 +289,18 @@ impl Page {
         PageEnd::Advanced { proven_from: self.cursor.saturating_add(1) }
     }
 
+    /// If `page` came in no order and may have been cut, nothing says what was left out of it.
+    fn split_disordered(&self, page: &Tally, hint: EoseHint, budget: &Budget) -> Option<PageEnd> {
+        if hint == EoseHint::Finish || !page.is_disordered() || !budget.may_be_cut(page.seen.len(), self.asked) {
+            return None;
+        }
+        let asked = self.asked_window();
+        let since = page.median()?.max(asked.since.saturating_add(1));
+        let upper = Window { since, until: asked.until };
+        let lower = Window { since: asked.since, until: since - 1 };
+        (!upper.is_empty() && !lower.is_empty()).then_some(PageEnd::Disordered { upper, lower })
+    }
+
     /// Nothing is left below.
     fn drain(&mut self) -> PageEnd {
         self.state = State::Done;
@@ -256,7 +315,10 @@ impl Page {
 
     /// Something new came: the cursor moves down, or stays within its second with a larger edge.
     fn advance(&mut self, page: Tally, probing: bool, hint: EoseHint, budget: &mut Budget) -> PageEnd {
-        if let Some(events) = self.last_page_events.take_if(|events| *events < self.asked) {
+        // What came before, out of order, is no news: only what is new shows that the last page was cut.
+        let is_news = |seen: &Seen| !self.edge.contains(seen) && !self.aside.contains(seen);
+        let has_news = page.seen.iter().any(is_news);
+        if let Some(events) = self.last_page_events.take().filter(|events| has_news && *events < self.asked) {
             budget.learn_page_cap(events);
         }
         let events = page.seen.len();
@@ -271,6 +333,7 @@ impl Page {
         if oldest < self.cursor || probing {
             self.edge.clear();
         }
+        self.aside = page.seen.iter().copied().take_while(|seen| seen.created_at < oldest).collect();
         self.edge.extend(page.seen.into_iter().filter(|seen| seen.created_at == oldest));
         self.cursor = oldest;
         self.last_page_events = Some(events);
@@ -310,5 +373,47 @@ impl Page {
     /// Nothing more is asked for.
     pub fn give_up(&mut self) {
         self.state = State::Done;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Config, Rng};
+
+    /// Pages a relay that gives at most `cap` events of what is asked for, any of them, in any order.
+    fn page_from_chaos(held: &[Seen], cap: usize, seed: u64) -> BTreeSet<Seen> {
+        let (mut budget, mut rng) = (Budget::new(&Config::default()), Rng::new(seed));
+        let (mut windows, mut got, filter) = (vec![Window::ALL], BTreeSet::new(), Filter::new());
+        while let Some(window) = windows.pop() {
+            let mut page = Page::new(window);
+            while let Some(ask) = page.poll_ask(&filter, &budget) {
+                let asked = Window::of(&ask);
+                let mut answer: Vec<Seen> =
+                    held.iter().copied().filter(|seen| asked.contains(seen.created_at)).collect();
+                answer.sort_by_cached_key(|_| rng.bits());
+                for seen in answer.into_iter().take(cap.min(ask.limit.unwrap_or(usize::MAX))) {
+                    page.handle_event(seen);
+                    got.insert(seen);
+                }
+                if let PageEnd::Disordered { upper, lower } = page.handle_end(EoseHint::None, &mut budget) {
+                    windows.extend([lower, upper]);
+                }
+            }
+        }
+        got
+    }
+
+    #[test]
+    fn a_relay_that_gives_any_events_in_any_order_is_paged_in_parts() {
+        let seen = |n: u64| {
+            let mut id = [0; 32];
+            id[..8].copy_from_slice(&n.to_be_bytes());
+            Seen { created_at: 1_000 + n, id, kind: 1, author: [1; 32] }
+        };
+        let held: Vec<Seen> = (0..2_000).map(seen).collect();
+        for (seed, cap) in [(1, 500), (2, 500), (3, 100), (4, 37)] {
+            assert_eq!(page_from_chaos(&held, cap, seed).len(), held.len(), "seed {seed}, cap {cap}");
+        }
     }
 }

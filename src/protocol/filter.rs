@@ -42,6 +42,9 @@ pub fn parse_strict(json: &str) -> Result<Filter, FilterError> {
                 "unknown field {name:?}; known are ids, authors, kinds, since, until, limit and #a to #Z"
             )));
         }
+        if value.is_null() {
+            return Err(fault(format!("{name:?} is null; leave the field out to select all")));
+        }
         if value.as_array().is_some_and(Vec::is_empty) {
             return Err(fault(format!(
                 "{name:?} is an empty list, which selects nothing; leave the field out to select all"

@@ -1,6 +1,6 @@
 //! One relay's connection: its state, its open subscriptions, its authentication.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::engine::{ConnId, HistoryId};
 use crate::runtime::Instant;
@@ -84,6 +84,8 @@ pub struct Session {
     pub unsolicited_bytes: usize,
     /// Is the socket being read?
     pub reading: bool,
+    /// Pages that an EOSE has ended lately, and whose they were.
+    ended: VecDeque<(u64, HistoryId)>,
     subscriptions: BTreeMap<u64, Subscription>,
     next_subscription: u64,
 }
@@ -96,6 +98,7 @@ impl Default for Session {
             last_frame_at: Instant::ZERO,
             unsolicited_bytes: 0,
             reading: true,
+            ended: VecDeque::new(),
             subscriptions: BTreeMap::new(),
             next_subscription: 0,
         }
@@ -138,6 +141,19 @@ impl Session {
         let subscription = Subscription { history, purpose, opened_at: now, progress_at: now, answered: false };
         self.subscriptions.insert(self.next_subscription, subscription);
         self.next_subscription
+    }
+
+    /// An EOSE has ended this page. The last `kept` of them are remembered.
+    pub fn note_ended(&mut self, id: u64, history: HistoryId, kept: usize) {
+        self.ended.push_back((id, history));
+        while self.ended.len() > kept {
+            self.ended.pop_front();
+        }
+    }
+
+    /// Whose page this was, if an EOSE has ended it lately.
+    pub fn ended(&self, id: u64) -> Option<HistoryId> {
+        self.ended.iter().find(|(ended, _)| *ended == id).map(|(_, history)| *history)
     }
 
     /// Forgets a subscription.

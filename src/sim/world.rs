@@ -197,6 +197,12 @@ impl World {
     pub fn restart(&mut self, engine: EngineId) {
         let now = self.now();
         self.lives[engine.0] += 1;
+        // Its new connections are counted anew: nothing of the old ones may be taken for theirs.
+        self.clients.retain(|_, (of, _)| *of != engine);
+        self.heap.retain(|_, happening| match happening {
+            Happening::ToEngine(of, ..) | Happening::Cut(of, ..) | Happening::Open(of, ..) => *of != engine,
+            _ => true,
+        });
         let conns = std::mem::take(&mut self.nodes[engine.0].conns);
         for conn in conns.into_values() {
             self.schedule(LATENCY, Happening::Left(conn.relay, conn.client));

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use relaysync::engine::{Config, Direction, GapReason, RelayOptions};
+use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions};
 use relaysync::protocol::RelayUrl;
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{LateChallenge, Remote, Seen, Turn};
 
-use crate::support::{Play, STALL, history};
+use crate::support::{Play, STALL, history, play};
 
 fn members_only(count: u64) -> Remote {
     let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
@@ -120,4 +120,27 @@ fn a_refused_event_is_sent_again_once_after_authentication() {
     let played = Play::towards(Direction::Up, &events).signing().with(Remote::with(&[]).tamper(gate));
     played.is_equal();
     assert!(played.asked("EVENT") <= 10, "{}", played.asked("EVENT"));
+}
+
+/// Without a key, a relay that asks for authentication ends as a gap at once, whichever of its messages comes first.
+#[test]
+fn without_a_key_a_job_ends_whatever_comes_first() {
+    for challenge_first in [false, true] {
+        let asks = Seen(move |_, frame: String, turn: &mut Turn| {
+            let Some(name) = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next()) else {
+                return Some(frame);
+            };
+            if challenge_first {
+                turn.say("[\"AUTH\",\"c1\"]");
+            }
+            turn.say(format!("[\"CLOSED\",\"{name}\",\"auth-required: members only\"]"));
+            if !challenge_first {
+                turn.say("[\"AUTH\",\"c1\"]");
+            }
+            None
+        });
+        let played = play(Remote::with(&history(60)).tamper(asks));
+        assert!(matches!(played.report.gaps[..], [Gap { reason: GapReason::AuthRequired(_), .. }]));
+        played.within(STALL);
+    }
 }

@@ -119,7 +119,8 @@ fn stop_ends_at_once_and_loses_nothing_that_came() {
         // A second run continues, and ends equal.
         world.restart(engine);
         world.sync(engine, &relay);
-        assert!(world.finish(engine)[0].complete);
+        let report = world.finish(engine).remove(0);
+        assert!(report.complete, "after {after_ms} ms: {report:?}\n{}", world.trace());
         assert_eq!(world.held(engine), world.held_by(&relay));
     }
 }

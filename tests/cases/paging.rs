@@ -249,3 +249,19 @@ fn a_dry_run_stores_nothing() {
         assert!(played.world.node(played.engine).coverage().is_empty());
     }
 }
+
+/// Seen in the wild: EOSE before the stored events. The relay says twice that it has nothing, then sends everything.
+#[test]
+fn events_after_eose_are_taken_but_the_relay_has_proven_nothing() {
+    let events = notes((0..60).map(|n| NOW_SECS - 100_000 + 10 * n));
+    let hasty = Seen(|_, frame: String, turn: &mut Turn| {
+        if let Some(name) = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next()) {
+            turn.say(relay::eose(name, EoseHint::None));
+        }
+        Some(frame)
+    });
+    let played = play(without_negentropy(Remote::with(&events)).tamper(hasty));
+    assert!(!played.report.complete, "{:?}", played.report);
+    assert!(played.report.gaps.iter().all(|gap| gap.reason == GapReason::EarlyEose));
+    assert!(!played.world.held(played.engine).is_empty());
+}

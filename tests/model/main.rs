@@ -84,7 +84,7 @@ proptest! {
         for gap in &report.gaps {
             prop_assert_eq!(gap.window.since, gap.window.until);
             let count = seconds[(gap.window.since - FIRST_SECS) as usize];
-            prop_assert!(count >= cap.min(page_events).min(events.len()), "{count} in {:?}", gap);
+            prop_assert!(count >= cap.min(page_events).min(events.len()), "{count} in {:?}: {:?}", gap, world.relay(&relay).heard_of("REQ"));
         }
         let most = 20 + events.len() * 4 / cap.min(page_events) + 80 * report.gaps.len() + 80 * seconds.iter().filter(|count| **count >= cap.min(page_events)).count();
         prop_assert!(world.relay(&relay).heard_of("REQ").len() <= most, "{} requests", world.relay(&relay).heard_of("REQ").len());

@@ -59,7 +59,7 @@ impl Relay {
     fn handle_event(&mut self, frame: &Frame, name: &str, json: &str, ctx: &mut Ctx<'_>) {
         let open = parse_wire_name(name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
         let Some((id, open)) = open else {
-            self.count_unsolicited(frame);
+            self.handle_late_event(frame, name, json, ctx);
             return;
         };
         let Ok(event) = message::event_of_frame(frame.bytes(), json) else {
@@ -120,6 +120,22 @@ impl Relay {
         ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event, look_up);
     }
 
+    /// An event came for a request that is over. If a history that is being paged wants it, and it is no news, then the
+    /// relay said too early that this was all: it is taken, but the history can prove nothing any more.
+    fn handle_late_event(&mut self, frame: &Frame, name: &str, json: &str, ctx: &mut Ctx<'_>) {
+        self.count_unsolicited(frame);
+        let Some(owner) = parse_wire_name(name).and_then(|id| self.session.ended(id)) else { return };
+        let Ok(event) = message::event_of_frame(frame.bytes(), json) else { return };
+        let Some(history) = self.histories.get_mut(&owner).filter(|history| history.is_paging()) else { return };
+        let is_old_news = history.is_old_news(event.created_at_secs(), ctx.config.overlap_secs);
+        if !is_old_news || !matches(history.filter(), &event) {
+            return;
+        }
+        history.note_early_eose();
+        self.counters.received += 1;
+        self.ingest(owner, event, true, ctx);
+    }
+
     fn count_unsolicited(&mut self, frame: &Frame) {
         self.counters.unsolicited += 1;
         self.session.unsolicited_bytes += frame.len();
@@ -130,6 +146,10 @@ impl Relay {
         match open {
             Some((_, open)) if open.purpose == Purpose::Live => open.answered = true,
             Some((id, open)) if open.purpose != Purpose::Negentropy => {
+                if open.purpose == Purpose::Page {
+                    let owner = open.history;
+                    self.session.note_ended(id, owner, ctx.config.ended_pages_kept);
+                }
                 self.record_useful(ctx.now.instant);
                 self.record_progress();
                 self.end_request(id, Answer::End(hint), true, ctx);
@@ -314,6 +334,7 @@ impl Relay {
             Err(SignError::NoKey) => self.fail_auth("no key is configured to authenticate with", ctx),
             Err(SignError::Declined(why)) => self.fail_auth(&why, ctx),
         }
+        self.pump(ctx);
     }
 
     /// A request was refused until we authenticate: it waits for that, whichever of challenge and refusal came first.

@@ -60,7 +60,7 @@ impl History {
                     let rest = page.rest();
                     self.add_gap(rest, GapReason::Stalled);
                 }
-                self.take_page_end(end, config.answer_events_max);
+                self.take_page_end(end, config);
             }
             Answer::Again => page.reset(),
             Answer::Stalled | Answer::Endless if page.has_fresh() => {
@@ -71,7 +71,7 @@ impl History {
                 let end = page.handle_end(EoseHint::None, budget);
                 let unproven = Window { since: page.cursor(), until: above };
                 self.add_gap(unproven, reason);
-                self.take_page_end(end, config.answer_events_max);
+                self.take_page_end(end, config);
             }
             Answer::Stalled if self.stalls < config.stalls_max => {
                 self.stalls += 1;
@@ -88,13 +88,18 @@ impl History {
         }
     }
 
-    fn take_page_end(&mut self, end: PageEnd, events_max: usize) {
+    fn take_page_end(&mut self, end: PageEnd, config: &Config) {
+        let (events_max, windows_max) = (config.answer_events_max, config.negentropy_windows_max);
         match end {
             PageEnd::Advanced { .. } => {}
             PageEnd::Overflow(full) => self.defer_second(full, events_max),
             PageEnd::Drained => {}
             PageEnd::UntilIgnored { window } => self.add_gap(window, GapReason::UntilIgnored),
             PageEnd::OldestFirst { window } => self.add_gap(window, GapReason::OldestFirst),
+            PageEnd::Disordered { upper, lower } => {
+                self.split_page(upper, lower, windows_max);
+                return;
+            }
         }
         if self.page.as_ref().is_some_and(|(page, _)| page.is_done())
             && let Some((_, window)) = self.page.take()
@@ -103,6 +108,21 @@ impl History {
         }
         // What is proven so far may be committed: a pass that is cut short is then continued, not begun again.
         self.mark_due |= self.keeps_coverage && self.marks_on_the_way == 0;
+    }
+
+    /// Goes on with two parts of what is left of the page's window, unless there are too many parts by now.
+    fn split_page(&mut self, upper: Window, lower: Window, windows_max: usize) {
+        let Some((_, window)) = self.page.take() else { return };
+        if upper.until < window.until {
+            self.proofs.add(Window { since: upper.until + 1, until: window.until }, Method::Req);
+        }
+        self.page_splits += 1;
+        if self.page_splits > windows_max {
+            self.add_gap(Window { since: lower.since, until: upper.until }, GapReason::Disordered);
+            return;
+        }
+        self.windows.push_front(lower);
+        self.windows.push_front(upper);
     }
 
     /// A second that overflows a page is fetched later, unless too much is remembered of such seconds already.

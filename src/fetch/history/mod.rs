@@ -136,6 +136,9 @@ pub struct History {
     keeps_coverage: bool,
     /// The relay has refused reconciliation before, in these words.
     refused_before: Option<String>,
+    /// How often a page had to be split because it came in no order.
+    page_splits: usize,
+    asked_at_secs: u64,
     stalls: u32,
     refusals: u32,
 }
@@ -176,6 +179,8 @@ impl History {
             marks_on_the_way: 0,
             keeps_coverage: parts.options.direction.is_down() && !config.dry_run,
             refused_before: None,
+            page_splits: 0,
+            asked_at_secs: parts.now_secs,
             stalls: 0,
             refusals: 0,
         }
@@ -389,6 +394,24 @@ impl History {
     /// A mark of this history is durable.
     pub fn handle_marked(&mut self) {
         self.marks_on_the_way = self.marks_on_the_way.saturating_sub(1);
+    }
+
+    /// Are pages of it still to come?
+    pub fn is_paging(&self) -> bool {
+        self.page.is_some()
+    }
+
+    /// Is an event of this date one that the relay must have had when it was first asked?
+    pub fn is_old_news(&self, created_at: u64, overlap_secs: u64) -> bool {
+        created_at < self.asked_at_secs.saturating_sub(overlap_secs)
+    }
+
+    /// The relay has sent a stored event after it had said that this was all.
+    pub fn note_early_eose(&mut self) {
+        let window = Window::of(self.filter());
+        if !self.gaps.iter().any(|gap| gap.reason == GapReason::EarlyEose) {
+            self.gaps.push(Gap { filter: self.key.clone(), window, reason: GapReason::EarlyEose });
+        }
     }
 
     /// What this history sends.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Failure;
 use crate::protocol::filter::{Filter, parse_strict};
 
 /// Where the events are held.
@@ -27,6 +28,21 @@ impl FilterArguments {
     /// The filters; one that selects everything if none was given.
     pub fn into_filters(self) -> Vec<Filter> {
         if self.filters.is_empty() { vec![Filter::new()] } else { self.filters }
+    }
+}
+
+impl FilterArguments {
+    /// The same for commands that deal with all that a filter selects, to which a limit means nothing.
+    ///
+    /// # Errors
+    /// A filter has a limit.
+    pub fn into_unlimited_filters(self) -> Result<Vec<Filter>, Failure> {
+        if self.filters.iter().any(|filter| filter.limit.is_some()) {
+            return Err(Failure::usage(
+                "a filter of this command takes no \"limit\": it deals with all that is selected",
+            ));
+        }
+        Ok(self.into_filters())
     }
 }
 

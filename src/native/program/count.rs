@@ -17,8 +17,9 @@ pub(super) struct CountArguments {
 }
 
 pub(super) async fn run(arguments: CountArguments) -> Result<Exit, Failure> {
+    let filters = arguments.filters.into_unlimited_filters()?;
     let store = store::open_existing(&arguments.store.path).await?;
-    let count = store.count(arguments.filters.into_filters(), unix_secs()).await.map_err(Failure::new)?;
+    let count = store.count(filters, unix_secs()).await.map_err(Failure::new)?;
     lines::write(format!("{count}\n").into_bytes()).await?;
     Ok(Exit::Complete)
 }

@@ -71,7 +71,8 @@ pub(super) struct ServeArguments {
     negentropy_records_max: usize,
 
     /// The largest reconciliation message sent, in bytes, at least 4096.
-    #[arg(long, value_name = "BYTES", default_value_t = ServeConfig::default().negentropy_frame_bytes_max)]
+    #[arg(long, value_name = "BYTES", default_value_t = ServeConfig::default().negentropy_frame_bytes_max,
+        value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(4096..))]
     negentropy_frame_bytes_max: usize,
 }
 

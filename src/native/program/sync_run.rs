@@ -25,9 +25,9 @@ const STOP_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Syncs, shows how far it is, and prints the closing report.
 pub(super) async fn run(arguments: SyncArguments) -> Result<Exit, Failure> {
     let keys = arguments.key.as_deref().map(key::read).transpose()?;
+    let job = Job::new(&arguments)?;
     let store = store::open(&arguments.store.path).await?;
     let runtime = Arc::new(NativeRuntime::new(store, SocketConfig::default(), keys).map_err(Failure::new)?);
-    let job = Job::new(&arguments);
     let report = if arguments.json { job.run(runtime, |_, _| {}).await? } else { job.run_shown(runtime).await? };
     let text = if arguments.json { report.to_json() + "\n" } else { report.to_text() };
     print(&text)?;
@@ -54,7 +54,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    fn new(arguments: &SyncArguments) -> Self {
+    fn new(arguments: &SyncArguments) -> Result<Self, Failure> {
         let options = RelayOptions {
             direction: match arguments.direction {
                 Direction::Down => engine::Direction::Down,
@@ -73,13 +73,13 @@ impl Job {
             // Somebody who stays wants a relay that went away to be tried again.
             config.attempts_max = u32::MAX;
         }
-        Self {
+        Ok(Self {
             config,
             options,
             relays: arguments.relays.clone(),
-            filters: arguments.filters.clone().into_filters(),
+            filters: arguments.filters.clone().into_unlimited_filters()?,
             timeout: arguments.timeout.map(Duration::from_secs),
-        }
+        })
     }
 
     /// A job with these filters and relays, and defaults for the rest.
