@@ -29,8 +29,10 @@ impl fmt::Display for Gap {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum GapReason {
-    /// No connection, or none that lasted.
+    /// No connection came about.
     Unreachable(String),
+    /// Connections came about, and were lost each time before anything was brought to its end.
+    ConnectionLost(String),
     /// The relay stopped answering: what it sent is held, but it did not say that this was all.
     Stalled,
     /// The relay sent stored events after it had said that this was all.
@@ -83,7 +85,8 @@ pub enum GapReason {
 impl fmt::Display for GapReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unreachable(why) => write!(f, "no connection that lasted: {why}"),
+            Self::Unreachable(why) => write!(f, "relay not reachable: {why}"),
+            Self::ConnectionLost(why) => write!(f, "no connection lasted: {why}"),
             Self::Stalled => f.write_str("the relay stopped answering before it said that this was all"),
             Self::EarlyEose => f.write_str("the relay sent events after it had said that this was all"),
             Self::Endless => f.write_str("the relay sent more in one answer than is taken, and was cut off"),

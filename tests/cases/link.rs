@@ -51,7 +51,7 @@ fn a_relay_that_always_breaks_before_a_page_ends_is_given_up_in_bounded_time() {
     let relay = Remote::with(&history(300)).tamper(NegentropyRefused::notice("negentropy disabled"));
     let played = play(relay.tamper(ClosesAfter::new(10, usize::MAX)));
     assert!(!played.report.complete);
-    assert!(played.report.gaps.iter().all(|gap| matches!(gap.reason, GapReason::Unreachable(_))));
+    assert!(played.report.gaps.iter().all(|gap| matches!(gap.reason, GapReason::ConnectionLost(_))));
     played.within(Duration::from_secs(120));
 }
 

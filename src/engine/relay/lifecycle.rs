@@ -204,7 +204,13 @@ impl Relay {
         // Who stays waits for a relay that is down for the moment.
         let never = self.counters.connections == 0 && !self.options.live;
         if ctx.config.one_shot && (self.fruitless >= ctx.config.attempts_max || never && is_final(reason)) {
-            self.give_up(&GapReason::Unreachable(reason.to_string()), ctx);
+            let why = reason.to_string();
+            let reason = if self.counters.connections == 0 {
+                GapReason::Unreachable(why)
+            } else {
+                GapReason::ConnectionLost(why)
+            };
+            self.give_up(&reason, ctx);
         }
         self.pump(ctx);
     }
