@@ -181,6 +181,9 @@ pub struct RelayReport {
     pub methods: Vec<Method>,
     /// Why a preferred method was not used: `negentropy` → the refusal.
     pub fallbacks: BTreeMap<String, String>,
+    /// Parts of the windows were not asked for again, because an earlier pass, at this wall time in seconds since 1970, had
+    /// proven them: what the relay got since then with an older date is not known.
+    pub relied_on_secs: Option<u64>,
     /// Counters.
     #[serde(flatten)]
     pub counters: Counters,

@@ -93,3 +93,20 @@ fn a_wall_clock_that_steps_does_not_lose_events() {
         assert_eq!(world.held(engine).len(), 100);
     }
 }
+
+/// A pass that relies on an earlier one says so: what the relay got since then with an older date is not known.
+#[test]
+fn what_an_earlier_pass_has_proven_is_named() {
+    let mut world = World::new();
+    let refuses = NegentropyRefused::notice("negentropy disabled");
+    let relay = world.add_relay("wss://relay.example", Remote::with(&history(60)).tamper(refuses));
+    let engine = world.add_engine(one_shot());
+    world.sync(engine, &relay);
+    let first = world.now().unix_secs;
+    assert_eq!(world.finish(engine)[0].relied_on_secs, None);
+    world.restart(engine);
+    world.sync(engine, &relay);
+    let report = world.finish(engine).remove(0);
+    assert!(report.complete);
+    assert_eq!(report.relied_on_secs, Some(first));
+}

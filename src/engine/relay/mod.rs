@@ -77,6 +77,7 @@ pub(super) struct Relay {
     gaps_dropped: BTreeMap<FilterKey, u64>,
     methods: BTreeSet<Method>,
     fallbacks: BTreeMap<String, String>,
+    relied_on_secs: Option<u64>,
     last_error: Option<String>,
     disconnected_at: Option<Instant>,
     /// Wall time of the last frame of the last connection, in seconds since 1970.
@@ -113,6 +114,7 @@ impl Relay {
             gaps_dropped: BTreeMap::new(),
             methods: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
+            relied_on_secs: None,
             last_error: None,
             disconnected_at: None,
             live_until_secs: None,
@@ -189,6 +191,7 @@ impl Relay {
             let Some(history) = self.histories.remove(&id) else { continue };
             self.close_requests_of(id, ctx);
             self.methods.extend(&history.methods);
+            self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
             self.interests.confirm(&history.interest);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
@@ -250,6 +253,7 @@ impl Relay {
             phase: self.phase(now),
             methods: methods.copied().collect::<BTreeSet<_>>().into_iter().collect(),
             fallbacks: self.fallbacks.clone(),
+            relied_on_secs: self.relied_on_secs,
             counters: self.counters.clone(),
             complete: settled && gaps.is_empty() && self.gaps_dropped.is_empty(),
             gaps,

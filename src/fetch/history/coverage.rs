@@ -23,6 +23,11 @@ impl Proofs {
         self.kept.clear();
     }
 
+    /// The moment of the oldest earlier proof that is relied on.
+    pub(super) fn relied_on_secs(&self) -> Option<u64> {
+        self.kept.iter().map(|proof| proof.asked_at_secs).min()
+    }
+
     pub(super) fn add(&mut self, window: Window, method: Method) {
         self.proven.push(Proof { window, method, asked_at_secs: self.asked_at_secs });
     }

@@ -414,6 +414,12 @@ impl History {
         }
     }
 
+    /// The wall time, in seconds since 1970, of the oldest earlier pass on whose proof this history relies for what it
+    /// does not ask for again.
+    pub fn relied_on_secs(&self) -> Option<u64> {
+        self.proofs.relied_on_secs()
+    }
+
     /// What this history sends.
     pub fn publish_mut(&mut self) -> &mut Publish {
         &mut self.publish

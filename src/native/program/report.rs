@@ -32,6 +32,8 @@ pub struct RelayReport {
     pub method: Option<Method>,
     /// Why not by reconciliation, where that was tried.
     pub fallback: Option<String>,
+    /// Older dates were not asked for again: a sync at this moment, in seconds since 1970, had proven them.
+    pub relied_on_secs: Option<u64>,
     /// Sent by the relay.
     pub received: u64,
     /// New, and stored.
@@ -139,6 +141,9 @@ impl RelayReport {
             line(text, &format!("  {}", self.counts()));
             line(text, &format!("  {} in, {} out", bytes(self.bytes_in), bytes(self.bytes_out)));
         }
+        if let Some(secs) = self.relied_on_secs {
+            line(text, &format!("  older dates as of the sync at {secs}, less than a quarter of an hour ago"));
+        }
         // What the first line says need not be said again.
         let gaps: Vec<_> = self.gaps.iter().filter(|gap| self.error.as_ref() != Some(&gap.reason)).collect();
         for gap in gaps.iter().take(GAPS_SHOWN_MAX) {
@@ -201,6 +206,7 @@ mod tests {
             relay: RelayUrl::parse(url).unwrap(),
             method: Some(Method::Negentropy),
             fallback: None,
+            relied_on_secs: None,
             received: 20_000,
             stored: 19_996,
             duplicate: 4,

@@ -175,6 +175,7 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
     RelayReport {
         relay: report.relay.clone(),
         method: report.methods.first().copied(),
+        relied_on_secs: report.relied_on_secs,
         fallback: report.fallbacks.get("negentropy").cloned(),
         received: counters.received,
         stored: counters.stored,
