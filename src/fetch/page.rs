@@ -25,9 +25,9 @@ pub struct Page {
     aside: BTreeSet<Seen>,
     /// Events of the last page if it ended below its beginning: if more follows below it, it was cut.
     last_page_events: Option<usize>,
-    /// The newest second of the last page that brought something, if it began with older events than it ended with and
-    /// may have been cut: nothing proves yet that it was not cut above.
-    open_above: Option<u64>,
+    /// What lies above the last page that brought something, up to where it was asked for, if it began with older events
+    /// than it ended with and may have been cut: nothing proves yet that it was not cut above.
+    open_above: Option<Window>,
     page: Tally,
     asked: usize,
     /// The relay was asked a second time for a window that it says is empty.
@@ -45,7 +45,7 @@ enum State {
     Probing { under_way: bool },
     /// All that is below is fetched, but by the order of an answer the relay may give the oldest events there are
     /// rather than the newest: a look above it is to be asked for, or on its way.
-    LookingUp { since: u64, under_way: bool },
+    LookingUp { window: Window, under_way: bool },
     /// Over.
     Done,
 }
@@ -159,7 +159,7 @@ impl Page {
         self.state = match self.state {
             State::Ready => State::Asking,
             State::Probing { under_way: false } => State::Probing { under_way: true },
-            State::LookingUp { since, under_way: false } => State::LookingUp { since, under_way: true },
+            State::LookingUp { window, under_way: false } => State::LookingUp { window, under_way: true },
             _ => return None,
         };
         self.page = Tally::default();
@@ -170,7 +170,7 @@ impl Page {
     fn asked_window(&self) -> Window {
         match self.state {
             State::Probing { .. } => Window { until: self.cursor - 1, ..self.window },
-            State::LookingUp { since, .. } => Window { since, ..self.window },
+            State::LookingUp { window, .. } => window,
             _ => Window { until: self.cursor, ..self.window },
         }
     }
@@ -188,7 +188,7 @@ impl Page {
         match self.state {
             State::Asking => self.state = State::Ready,
             State::Probing { .. } => self.state = State::Probing { under_way: false },
-            State::LookingUp { since, .. } => self.state = State::LookingUp { since, under_way: false },
+            State::LookingUp { window, .. } => self.state = State::LookingUp { window, under_way: false },
             State::Ready | State::Done => {}
         }
         self.page = Tally::default();
@@ -242,9 +242,8 @@ impl Page {
         let probing = matches!(self.state, State::Probing { .. });
         let page = std::mem::take(&mut self.page);
         budget.learn_page(page.seen.len());
-        if let State::LookingUp { since, .. } = self.state {
+        if let State::LookingUp { window, .. } = self.state {
             self.state = State::Done;
-            let window = Window { since, ..self.window };
             return if page.fresh > 0 { PageEnd::OldestFirst { window } } else { PageEnd::Drained };
         }
         if page.fresh > 0 {
@@ -304,12 +303,12 @@ impl Page {
     /// Nothing is left below.
     fn drain(&mut self) -> PageEnd {
         self.state = State::Done;
-        match self.open_above.take().and_then(|newest| newest.checked_add(1)) {
-            Some(since) if since <= self.window.until => {
-                self.state = State::LookingUp { since, under_way: false };
-                PageEnd::Advanced { proven_from: since }
+        match self.open_above.take() {
+            Some(window) => {
+                self.state = State::LookingUp { window, under_way: false };
+                PageEnd::Advanced { proven_from: window.since }
             }
-            _ => PageEnd::Drained,
+            None => PageEnd::Drained,
         }
     }
 
@@ -329,7 +328,12 @@ impl Page {
         // Events below the last page show that it was not the end of the relay's that was cut off above.
         let is_upwards = page.order.first() < page.order.last();
         let newest = page.seen.last().map(|seen| seen.created_at);
-        self.open_above = newest.filter(|_| is_upwards && budget.may_be_cut(events, self.asked));
+        let asked = self.asked_window();
+        // What is known of the cursor's own second was asked for by the page before.
+        let until = if self.edge.is_empty() { asked.until } else { asked.until.saturating_sub(1) };
+        let above = newest.and_then(|newest| newest.checked_add(1)).map(|since| Window { since, until });
+        let is_open = is_upwards && budget.may_be_cut(events, self.asked);
+        self.open_above = above.filter(|above| is_open && !above.is_empty());
         if oldest < self.cursor || probing {
             self.edge.clear();
         }
