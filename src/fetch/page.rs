@@ -109,11 +109,8 @@ fn is_most(part: usize, whole: usize) -> bool {
 /// What the end of a page means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageEnd {
-    /// Go on. Everything from here up is fetched.
-    Advanced {
-        /// The oldest second that is fetched in full.
-        proven_from: u64,
-    },
+    /// Go on.
+    Advanced,
     /// The second at the cursor holds more than a page. Its rest is to be got in another way; paging goes on below.
     Overflow(FullSecond),
     /// Everything in the window is fetched.
@@ -237,7 +234,7 @@ impl Page {
         self.page.fresh > 0
     }
 
-    /// The relay says that the page is over, or (`is_proof` unset) has fallen silent in it.
+    /// The relay says that the page is over, or has fallen silent in it.
     pub fn handle_end(&mut self, hint: EoseHint, budget: &mut Budget) -> PageEnd {
         let probing = matches!(self.state, State::Probing { .. });
         let page = std::mem::take(&mut self.page);
@@ -270,7 +267,7 @@ impl Page {
             if is_first && hint != EoseHint::Finish && !std::mem::replace(&mut self.is_confirming, true) {
                 // Some relays say that this was all before they send anything: then it comes while they are asked again.
                 self.state = State::Ready;
-                return PageEnd::Advanced { proven_from: Window::OPEN };
+                return PageEnd::Advanced;
             }
             // Nothing there, however much the relay would give.
             return self.drain();
@@ -285,7 +282,7 @@ impl Page {
         let events = repeated;
         self.last_page_events = Some(events);
         self.state = State::Probing { under_way: false };
-        PageEnd::Advanced { proven_from: self.cursor.saturating_add(1) }
+        PageEnd::Advanced
     }
 
     /// If `page` came in no order and may have been cut, nothing says what was left out of it.
@@ -306,7 +303,7 @@ impl Page {
         match self.open_above.take() {
             Some(window) => {
                 self.state = State::LookingUp { window, under_way: false };
-                PageEnd::Advanced { proven_from: window.since }
+                PageEnd::Advanced
             }
             None => PageEnd::Drained,
         }
@@ -352,7 +349,7 @@ impl Page {
         }
         match overflowed {
             Some(full) => PageEnd::Overflow(full),
-            None => PageEnd::Advanced { proven_from: oldest.saturating_add(1) },
+            None => PageEnd::Advanced,
         }
     }
 

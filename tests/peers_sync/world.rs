@@ -1,16 +1,15 @@
 //! A folder with stores, and the program at work on them.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::call::{self, Call};
 use crate::events::{Ids, ids_of};
-use crate::peers::Peer;
+use crate::peers::{Peer, lines_of};
 
 /// For what takes moments, on a machine that is busy.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -178,17 +177,4 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Reads lines on a thread of its own, so that waiting for one can have a bound.
-fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
-    let (sender, receiver) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(output).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }

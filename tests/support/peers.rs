@@ -226,7 +226,7 @@ fn built(arguments: &[&str]) -> PathBuf {
 }
 
 /// Reads lines on a thread of its own, so that waiting for one can have a bound.
-fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
+pub(crate) fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(output).lines().map_while(Result::ok) {

@@ -58,7 +58,7 @@ impl Relay {
         let relay = self.number;
         let Some(history) = self.histories.get_mut(&id) else { return };
         match need {
-            Need::Items(_) => match ctx.items.want(history.key(), (relay, id), ctx.now.instant, ctx.tickets) {
+            Need::Items => match ctx.items.want(history.key(), (relay, id), ctx.now.instant, ctx.tickets) {
                 Wanted::Ready(set) => history.handle_items(set, self.negentropy_refused.as_deref(), ctx.config),
                 Wanted::Load(ticket) => ctx.out.push_back(items::load(history.filter(), ticket)),
                 Wanted::Waiting => {}

@@ -91,9 +91,8 @@ impl History {
     fn take_page_end(&mut self, end: PageEnd, config: &Config) {
         let (events_max, windows_max) = (config.answer_events_max, config.negentropy_windows_max);
         match end {
-            PageEnd::Advanced { .. } => {}
+            PageEnd::Advanced | PageEnd::Drained => {}
             PageEnd::Overflow(full) => self.defer_second(full, events_max),
-            PageEnd::Drained => {}
             PageEnd::UntilIgnored { window } => self.add_gap(window, GapReason::UntilIgnored),
             PageEnd::OldestFirst { window } => self.add_gap(window, GapReason::OldestFirst),
             PageEnd::Disordered { upper, lower } => {

@@ -57,8 +57,8 @@ pub enum Ask {
 /// What to get from, or give to, the store.
 #[derive(Debug)]
 pub enum Need {
-    /// All items of the filter in the window.
-    Items(Window),
+    /// All items of the filter.
+    Items,
     /// Which of these ids are known?
     Known(Vec<[u8; 32]>),
     /// Events to publish.
@@ -201,12 +201,12 @@ impl History {
         &self.key
     }
 
-    /// Does the history wait for a set that another history of the same filter may have loaded?
+    /// What the history needs of the store next, if anything.
     pub fn poll_need(&mut self, config: &Config) -> Option<Need> {
         match self.stage {
             Stage::Loading if !self.loading_asked => {
                 self.loading_asked = true;
-                return Some(Need::Items(Window::of(self.filter())));
+                return Some(Need::Items);
             }
             Stage::Done | Stage::Loading => return None,
             _ => {}
