@@ -122,6 +122,10 @@ pub struct Config {
     pub gaps_max: usize,
     /// How often progress is announced while something is under way; zero for never.
     pub progress_interval: Duration,
+
+    /// A fault put in on purpose, to see that tests catch it.
+    #[cfg(feature = "testing")]
+    pub planted: Option<super::Planted>,
 }
 
 impl Default for Config {
@@ -178,6 +182,8 @@ impl Default for Config {
             ended_pages_kept: 32,
             gaps_max: 64,
             progress_interval: Duration::ZERO,
+            #[cfg(feature = "testing")]
+            planted: None,
         }
     }
 }

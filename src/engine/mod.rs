@@ -7,6 +7,8 @@
 mod config;
 mod io;
 mod items;
+#[cfg(feature = "testing")]
+mod planted;
 mod relay;
 mod report;
 mod tickets;
@@ -15,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use config::{Config, Direction, RelayOptions};
 pub use io::{Command, ConnId, Effect, Input, Notice, Ticket};
+#[cfg(feature = "testing")]
+pub use planted::Planted;
 pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
 pub use tickets::{HistoryId, Rng, Tickets};
 

@@ -24,6 +24,7 @@ mod effects;
 mod honest;
 mod node;
 mod remote;
+pub mod swarm;
 mod tamper;
 mod world;
 

@@ -1,6 +1,6 @@
 //! A relay as an engine meets it: an honest one, behind whatever tampers with it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct Remote {
     pub attempts: Vec<Instant>,
     /// Every frame that clients sent, as they sent it.
     pub heard: Vec<(Instant, String)>,
+    /// Faults that took effect, by kind.
+    pub injected: BTreeMap<&'static str, u64>,
 }
 
 /// A frame, or the end, on its way to a client, after a delay.
@@ -56,6 +58,7 @@ impl Remote {
             is_checked: true,
             attempts: Vec::new(),
             heard: Vec::new(),
+            injected: BTreeMap::new(),
         }
     }
 
@@ -156,8 +159,10 @@ impl Remote {
             let Some(frame) = passed.take() else { break };
             let mut turn = Turn::new(client, now);
             passed = self.tampers[index].handle_client(frame, &mut turn);
+            let (said, injected) = turn.into_parts();
+            count(&mut self.injected, injected);
             // An answer of its own is, to the tampers further out, a frame of the relay.
-            out.extend(self.outward(index + 1, turn.into_said(), now));
+            out.extend(self.outward(index + 1, said, now));
         }
         if let Some(frame) = passed {
             let said = self.honest.receive(client, frame, now);
@@ -188,9 +193,9 @@ impl Remote {
                     Said::Frame(frame) => {
                         let mut turn = Turn::new(client, now);
                         tamper.handle_relay(frame, &mut turn);
-                        next.extend(
-                            turn.into_said().into_iter().map(|(client, said, more)| (client, said, delay + more)),
-                        );
+                        let (said, injected) = turn.into_parts();
+                        count(&mut self.injected, injected);
+                        next.extend(said.into_iter().map(|(client, said, more)| (client, said, delay + more)));
                     }
                     close => next.push((client, close, delay)),
                 }
@@ -203,6 +208,12 @@ impl Remote {
             }
         }
         said
+    }
+}
+
+fn count(injected: &mut BTreeMap<&'static str, u64>, kinds: Vec<&'static str>) {
+    for kind in kinds {
+        *injected.entry(kind).or_default() += 1;
     }
 }
 

@@ -49,11 +49,17 @@ pub struct Turn {
     /// The clocks.
     pub now: Now,
     said: Vec<(ClientId, Said, Duration)>,
+    injected: Vec<&'static str>,
 }
 
 impl Turn {
     pub(super) fn new(client: ClientId, now: Now) -> Self {
-        Self { client, now, said: Vec::new() }
+        Self { client, now, said: Vec::new(), injected: Vec::new() }
+    }
+
+    /// Counts a fault that takes effect, under the name of its kind.
+    pub fn inject(&mut self, kind: &'static str) {
+        self.injected.push(kind);
     }
 
     /// Sends a frame to the client.
@@ -71,8 +77,9 @@ impl Turn {
         self.said.push((self.client, Said::Close(words.to_owned()), Duration::ZERO));
     }
 
-    pub(super) fn into_said(self) -> Vec<(ClientId, Said, Duration)> {
-        self.said
+    /// What is said, and the faults that took effect.
+    pub(super) fn into_parts(self) -> (Vec<(ClientId, Said, Duration)>, Vec<&'static str>) {
+        (self.said, self.injected)
     }
 }
 

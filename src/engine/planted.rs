@@ -1,0 +1,28 @@
+//! Faults put into the engine on purpose, to see that the simulation catches them. They exist with feature `testing`
+//! only, and only where [`Config::planted`](super::Config::planted) asks for one.
+
+/// A fault to be put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Planted {
+    /// A page of fewer than 75 events counts as the last one, whatever the relay's cap is.
+    PageThreshold,
+    /// The next page begins one second below the oldest event of the last one.
+    OldestMinusOne,
+    /// An id counts as seen before the store has committed its event.
+    SeenBeforeCommit,
+    /// Coverage marks are committed before the events that they cover.
+    CoverageFirst,
+    /// The quarter of an hour of a quick reconnect is counted from the connect, not from the disconnect.
+    QuickFromConnect,
+}
+
+impl Planted {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::PageThreshold,
+        Self::OldestMinusOne,
+        Self::SeenBeforeCommit,
+        Self::CoverageFirst,
+        Self::QuickFromConnect,
+    ];
+}
