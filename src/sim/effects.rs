@@ -6,19 +6,34 @@ use std::time::Duration;
 use super::honest::at_once;
 use super::node::{Conn, EngineId, StoreFaults};
 use super::note;
+use super::pool::check;
 use super::remote::Connects;
-use super::world::{Happening, LATENCY, World};
+use super::wire::{LATENCY, happens, up_to};
+use super::world::{Happening, World};
 use crate::engine::{ConnId, Effect, Input, Notice, Ticket};
-use crate::ingest::{Verdict, Verified, verify};
+use crate::ingest::{Verdict, Verified};
 use crate::protocol::{Event, RelayUrl};
 use crate::runtime::{CloseReason, ConnectError, Dial, SignError};
 use crate::serve::ClientId;
-use crate::store::{Batch, Coverage, Store};
+use crate::store::{Batch, Outcome, Store};
 
 impl World {
-    pub(super) fn perform_all(&mut self, engine: EngineId) {
-        for effect in self.nodes[engine.0].effects() {
+    /// Carries effects out. If the engine is to crash now, only some of them.
+    pub(super) fn perform_all(&mut self, engine: EngineId, effects: VecDeque<Effect>) {
+        let crashes = match &mut self.nodes[engine.0].crash_in {
+            Some(0) => true,
+            Some(left) => {
+                *left -= 1;
+                false
+            }
+            None => false,
+        };
+        let most = if crashes { (self.rng.bits() % (effects.len() as u64 + 1)) as usize } else { usize::MAX };
+        for effect in effects.into_iter().take(most) {
             self.perform(engine, effect);
+        }
+        if crashes {
+            self.crash_for_a_while(engine);
         }
     }
 
@@ -28,14 +43,16 @@ impl World {
             Effect::Send { conn, frame } => {
                 if let Some(open) = self.nodes[engine.0].conns.get(&conn) {
                     let (url, client) = (open.relay.clone(), open.client);
-                    self.schedule(LATENCY, Happening::ToRelay(url, client, frame));
+                    self.send_up(client, url, frame);
                 }
             }
             Effect::SetReading { conn, reading } => self.set_reading(engine, conn, reading),
             Effect::Close { conn, reason } => {
-                self.note(format!("engine {}: closes {conn:?}, {reason}", engine.0));
+                self.note(engine, "closes", &format!("{} {reason}", conn.0));
                 self.nodes[engine.0].closed.push(reason);
-                if let Some(open) = self.nodes[engine.0].conns.remove(&conn) {
+                if let Some(open) = self.nodes[engine.0].conns.remove(&conn)
+                    && self.wires.get(&open.client).is_some_and(|wire| !wire.is_dead)
+                {
                     self.schedule(LATENCY, Happening::Left(open.relay, open.client));
                 }
             }
@@ -45,19 +62,16 @@ impl World {
                 self.answer(engine, Input::Signed { conn, result });
             }
             Effect::Notify(notice) => {
-                let node = &mut self.nodes[engine.0];
-                if let Notice::Finished(reports) | Notice::Stopped(reports) = &notice {
-                    node.ended = Some(reports.clone());
-                }
-                node.notices.push(notice);
+                self.take_notice(engine, notice);
             }
             Effect::Verify { ticket, events, look_up } => self.verify(engine, ticket, events, look_up),
             Effect::Commit { ticket, batch } => self.commit(engine, ticket, batch),
             Effect::LoadItems { ticket, filter, window } => {
                 let node = &mut self.nodes[engine.0];
-                let result = match StoreFaults::fails(&mut node.faults.items) {
+                let fails = StoreFaults::fails(&mut node.faults.items) || self.fails_to_read(engine);
+                let result = match fails {
                     true => Err("the disk is on fire".to_owned()),
-                    false => at_once(node.store.items(&filter, window)).map_err(|error| error.to_string()),
+                    false => at_once(self.node(engine).store.items(&filter, window)).map_err(|error| error.to_string()),
                 };
                 self.answer(engine, Input::Items { ticket, result });
             }
@@ -79,28 +93,48 @@ impl World {
             return self.answer(engine, refused(ConnectError::Dns("no such relay".into())));
         };
         remote.attempts.push(now.instant);
-        match remote.connects.clone() {
-            Connects::Hangs => {}
-            Connects::Refused(error) => self.answer(engine, refused(error)),
-            Connects::Always => {
-                self.clients_made += 1;
-                let (client, relay) = (ClientId(self.clients_made), dial.url.clone());
-                self.clients.insert(client, (engine, conn));
-                let open = Conn { client, relay: relay.clone(), reading: true, backlog: VecDeque::new() };
-                self.nodes[engine.0].conns.insert(conn, open);
-                self.schedule(LATENCY, Happening::Open(engine, conn, relay, client));
+        let takes = match (remote.connects.clone(), remote.network.connect(&mut self.rng)) {
+            (Connects::Hangs, _) => return,
+            (_, None) => return self.inject("connect hangs"),
+            (Connects::Refused(error), _) => return self.answer(engine, refused(error)),
+            (_, Some(Err(error))) => {
+                self.inject("connect refused");
+                return self.answer(engine, refused(error));
             }
+            (Connects::Always, Some(Ok(takes))) => takes,
+        };
+        self.clients_made += 1;
+        let (client, relay) = (ClientId(self.clients_made), dial.url.clone());
+        let wire = self.relays[&relay].network.wire(engine, conn, relay.clone(), &mut self.rng);
+        self.wires.insert(client, wire);
+        let open = Conn { client, relay: relay.clone(), reading: true, backlog: VecDeque::new() };
+        let node = &mut self.nodes[engine.0];
+        node.conns.insert(conn, open);
+        let life = node.life;
+        self.schedule(takes, Happening::Open(engine, life, conn, relay, client));
+    }
+
+    fn take_notice(&mut self, engine: EngineId, notice: Notice) {
+        let node = &mut self.nodes[engine.0];
+        if let Notice::Finished(reports) | Notice::Stopped(reports) = &notice {
+            node.ended = Some(reports.clone());
         }
+        if matches!(notice, Notice::StoreFailed(_)) && node.supervised {
+            let life = node.life;
+            self.schedule(LATENCY, Happening::Crash(engine, life));
+        }
+        self.nodes[engine.0].notices.push(notice);
     }
 
     fn set_reading(&mut self, engine: EngineId, conn: ConnId, reading: bool) {
         let node = &mut self.nodes[engine.0];
         node.reading.push(reading);
+        let life = node.life;
         let Some(open) = node.conns.get_mut(&conn) else { return };
         open.reading = reading;
         if reading {
             for frame in std::mem::take(&mut open.backlog) {
-                self.schedule(Duration::ZERO, Happening::ToEngine(engine, conn, frame));
+                self.schedule(Duration::ZERO, Happening::ToEngine(engine, life, conn, frame));
             }
         }
     }
@@ -113,17 +147,16 @@ impl World {
 
     fn sign(&self, engine: EngineId, relay: &RelayUrl, challenge: &str) -> Result<Verified<Event>, SignError> {
         let author = self.node(engine).signs_as.ok_or(SignError::NoKey)?;
-        let draft = note(self.now().unix_secs).by(author).kind(22_242);
+        let draft = note(self.clocks(engine).unix_secs).by(author).kind(22_242);
         let event = draft.tag("relay", relay.as_str()).tag("challenge", challenge).sign();
-        verify(event).map_err(|why| SignError::Declined(format!("{why:?}")))
+        check(event).map_err(|why| SignError::Declined(format!("{why:?}")))
     }
 
     fn known(&mut self, engine: EngineId, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, String> {
-        let node = &mut self.nodes[engine.0];
-        if StoreFaults::fails(&mut node.faults.reads) {
+        if StoreFaults::fails(&mut self.nodes[engine.0].faults.reads) || self.fails_to_read(engine) {
             return Err("the disk is on fire".to_owned());
         }
-        at_once(node.store.known(ids)).map_err(|error| error.to_string())
+        at_once(self.nodes[engine.0].store.known(ids)).map_err(|error| error.to_string())
     }
 
     fn verify(&mut self, engine: EngineId, ticket: Ticket, events: Vec<Event>, look_up: bool) {
@@ -133,49 +166,51 @@ impl World {
         };
         let verdict = |(event, known): (Event, bool)| match known {
             true => Verdict::Known,
-            false => verify(event).map_or_else(Verdict::Invalid, Verdict::Valid),
+            false => check(event).map_or_else(Verdict::Invalid, Verdict::Valid),
         };
         let result = known.map(|known| events.into_iter().zip(known).map(verdict).collect());
         self.answer(engine, Input::Verified { ticket, result });
     }
 
+    fn fails_to_read(&mut self, engine: EngineId) -> bool {
+        let fails = happens(&mut self.rng, self.nodes[engine.0].disk.read_errors, 1000);
+        if fails {
+            self.inject("store read error");
+        }
+        fails
+    }
+
+    /// The batch is written, which takes its time: until then it is not durable.
     fn commit(&mut self, engine: EngineId, ticket: Ticket, batch: Batch) {
         let node = &mut self.nodes[engine.0];
         node.commits.push(batch.events.len());
+        let is_full = node.disk.full && !batch.events.is_empty();
+        let fails = StoreFaults::fails(&mut node.faults.commits) || is_full;
+        let by_chance = happens(&mut self.rng, node.disk.commit_errors, 1000);
+        let takes = node.work_takes + up_to(&mut self.rng, node.disk.slow_max);
+        let life = node.life;
+        if by_chance || is_full {
+            self.inject(if is_full { "store full" } else { "store commit error" });
+        }
+        let result = if fails || by_chance { Err("the disk is on fire".to_owned()) } else { Ok(()) };
+        let text = format!("{} events, {} marks", batch.events.len(), batch.coverage.len());
+        self.note(engine, "commits", &text);
+        self.schedule(takes, Happening::Durable(engine, life, ticket, batch, result));
+    }
+
+    pub(super) fn make_durable(&mut self, engine: EngineId, ticket: Ticket, batch: Batch, result: Result<(), String>) {
+        let result = result.and_then(|()| self.apply(engine, batch));
+        let later = if self.nodes[engine.0].disk.slow_max.is_zero() { Duration::ZERO } else { LATENCY };
+        self.answer_in(engine, later, Input::Committed { ticket, result });
+    }
+
+    /// Makes a batch durable, and checks what its marks say.
+    pub(super) fn apply(&mut self, engine: EngineId, batch: Batch) -> Result<Vec<Outcome>, String> {
         let marks = batch.coverage.clone();
-        let result = match StoreFaults::fails(&mut node.faults.commits) {
-            true => Err("the disk is on fire".to_owned()),
-            false => at_once(node.store.commit(batch)).map_err(|error| error.to_string()),
-        };
+        let result = at_once(self.nodes[engine.0].store.commit(batch)).map_err(|error| error.to_string());
         if result.is_ok() {
             marks.iter().for_each(|mark| self.check_mark(engine, mark));
         }
-        self.answer(engine, Input::Committed { ticket, result });
-    }
-
-    /// Everything that the relay held when it was asked, and that a mark covers, is held here, or known to be gone.
-    fn check_mark(&self, engine: EngineId, mark: &Coverage) {
-        let (node, now_secs) = (self.node(engine), self.now().unix_secs);
-        let (Some(filter), Some(remote)) = (node.filters.get(&mark.filter), self.relays.get(&mark.relay)) else {
-            return;
-        };
-        if !remote.is_checked {
-            return;
-        }
-        for proof in &mark.windows {
-            let items = remote.honest().items(filter, proof.window, now_secs);
-            let before = |id: &[u8; 32]| remote.honest().got_at_secs.get(id).is_none_or(|at| *at < proof.asked_at_secs);
-            let ids: Vec<[u8; 32]> = items.items().iter().map(|item| item.id).filter(before).collect();
-            let known = at_once(node.store.known(ids.clone())).expect("the store in memory does not fail");
-            let missing = known.iter().filter(|known| !**known).count();
-            assert_eq!(
-                missing,
-                0,
-                "a mark of {} claims {} without having it\n{}",
-                mark.relay,
-                proof.window,
-                self.trace()
-            );
-        }
+        result
     }
 }

@@ -6,7 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::ingest::{Verdict, verify};
+use super::pool::check;
+use crate::ingest::Verdict;
 use crate::protocol::{Event, Filter, ItemSet, Window};
 use crate::runtime::{Frame, Instant, Now};
 use crate::serve::{ClientId, ServeConfig, ServeEffect, ServeInput, Server, WorkFault, reconcile};
@@ -48,7 +49,7 @@ impl Honest {
 
     /// Puts events into the relay's store, as if others had published them. Subscribers get them.
     pub fn publish(&mut self, events: &[Event], now: Now) -> Vec<(ClientId, Said)> {
-        let events: Vec<_> = events.iter().filter_map(|event| verify(event.clone()).ok()).collect();
+        let events: Vec<_> = events.iter().filter_map(|event| check(event.clone()).ok()).collect();
         for event in &events {
             self.got_at_secs.entry(event.id.to_bytes()).or_insert(now.unix_secs);
         }
@@ -120,7 +121,7 @@ impl Honest {
                 ServeInput::Reconciled { ticket, answer: reconcile(view, &message, frame_bytes_max) }
             }
             ServeEffect::Verify { ticket, events } => {
-                let verdict = |event| verify(event).map_or_else(Verdict::Invalid, Verdict::Valid);
+                let verdict = |event| check(event).map_or_else(Verdict::Invalid, Verdict::Valid);
                 ServeInput::Verified { ticket, verdicts: Ok(events.into_iter().map(verdict).collect()) }
             }
             ServeEffect::Commit { ticket, batch } => {

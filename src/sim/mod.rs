@@ -19,22 +19,30 @@
 //! assert_eq!(world.held(engine).len(), 100);
 //! ```
 
+mod checks;
 mod draft;
 mod effects;
 mod honest;
 mod node;
+mod pool;
+mod process;
 mod remote;
+mod step;
 pub mod swarm;
 mod tamper;
+mod trace;
+mod wire;
 mod world;
 
 pub use draft::{Draft, note, notes};
 pub use honest::Honest;
-pub use node::{EngineId, Node, StoreFaults};
+pub use node::{DiskFaults, EngineId, Node, StoreFaults};
+pub use pool::pool;
 pub use remote::{Connects, Remote};
 pub use tamper::{
     Altered, ClosesAfter, Direction, Eose, EoseFault, Ignores, Infinite, LateChallenge, LimitZero, Missing, NegRefusal,
     NegentropyRefused, NoOk, PageCap, RateLimit, RateLimitBy, Seen, ShortCodec, Shuffled, SubscriptionCap, Tamper,
     Turn,
 };
+pub use wire::NetFaults;
 pub use world::{NOW_SECS, World};

@@ -1,18 +1,28 @@
-//! An engine with its store, its connections, and a record of what it did.
+//! An engine with its store, its clocks, its connections, and a record of what it did.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::checks::Watch;
 use super::honest::at_once;
-use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayReport};
+use super::world::Happening;
+use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayOptions, RelayReport};
+use crate::plan::Interest;
 use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
 use crate::runtime::{CloseReason, Frame, Instant, Now};
 use crate::serve::ClientId;
-use crate::store::{Coverage, MemoryStore, Query, Snapshot, Store};
+use crate::store::{Coverage, MemoryStore, Proof, Query, Store};
 
 /// One engine of a world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EngineId(pub(super) usize);
+
+impl std::fmt::Display for EngineId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "engine {}", self.0)
+    }
+}
 
 /// When the store fails. Counts are of calls that still succeed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -39,6 +49,22 @@ impl StoreFaults {
     }
 }
 
+/// How a store fails by chance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DiskFaults {
+    /// The longest that a commit takes beside the usual.
+    pub slow_max: Duration,
+    /// Commits that fail, per mille.
+    pub commit_errors: u32,
+    /// Reads that fail, per mille.
+    pub read_errors: u32,
+    /// The disk is full: every commit with events fails.
+    pub full: bool,
+}
+
+/// What an engine has been told to sync with one relay, to be told again after a crash.
+pub(super) type Wish = (BTreeSet<Interest>, RelayOptions);
+
 /// A connection, as the engine's side has it.
 #[derive(Debug)]
 pub(super) struct Conn {
@@ -53,17 +79,25 @@ pub(super) struct Conn {
 #[derive(Debug)]
 pub struct Node {
     pub(super) engine: Engine,
+    /// What is durable.
     pub(super) store: MemoryStore,
     pub(super) config: Config,
     pub(super) seed: u64,
+    /// How often it was started before.
+    pub(super) life: u64,
     pub(super) conns: BTreeMap<ConnId, Conn>,
     pub(super) filters: BTreeMap<FilterKey, Filter>,
+    pub(super) wishes: BTreeMap<RelayUrl, Wish>,
     /// The number of the author whose key answers challenges (NIP-42), if there is one.
     pub signs_as: Option<u8>,
     /// When the store fails.
     pub faults: StoreFaults,
+    /// How it fails by chance.
+    pub disk: DiskFaults,
     /// How long checks and commits take.
-    pub work_takes: std::time::Duration,
+    pub work_takes: Duration,
+    /// Start it again, with the same wishes, when its store has failed.
+    pub supervised: bool,
     /// Everything that was announced.
     pub notices: Vec<Notice>,
     /// The reports at the end, once there is one.
@@ -74,35 +108,115 @@ pub struct Node {
     pub reading: Vec<bool>,
     /// Events in each commit.
     pub commits: Vec<usize>,
+    /// How far its wall clock is off, in seconds.
+    pub wall_offset_secs: i64,
+    /// Every earlier offset, with the world's wall time until which it held.
+    pub(super) offsets: Vec<(u64, i64)>,
+    /// How far its monotonic clock is behind: that of some machines stands still while they sleep.
+    pub(super) lag: Duration,
+    /// How late its next timer is.
+    pub(super) lateness: Duration,
+    /// How late its timers may be.
+    pub late_max: Duration,
+    /// It does not run: it has crashed, and is not started yet.
+    pub(super) is_down: bool,
+    /// It sleeps; what happens to it meanwhile waits here.
+    pub(super) asleep: Option<VecDeque<Happening>>,
+    /// It crashes after so many more inputs.
+    pub(super) crash_in: Option<u64>,
+    /// What the checks remember of each relay.
+    pub(super) watches: BTreeMap<RelayUrl, Watch>,
+    /// Proofs that were seen to be true.
+    pub(super) proven: BTreeSet<(RelayUrl, FilterKey, (u64, u64, u64))>,
+    /// When it was last ticked, and how often at that moment.
+    pub(super) ticks: (Instant, u32),
+    /// Inputs handled.
+    pub(super) handles: u64,
 }
 
 impl Node {
     pub(super) fn new(config: Config, seed: u64, now: Now) -> Self {
         Self {
-            engine: Engine::new(config.clone(), Snapshot::default(), seed, now),
+            engine: Engine::new(config.clone(), crate::store::Snapshot::default(), seed, now),
             store: MemoryStore::default(),
             config,
             seed,
+            life: 0,
             conns: BTreeMap::new(),
             filters: BTreeMap::new(),
+            wishes: BTreeMap::new(),
             signs_as: None,
             faults: StoreFaults::default(),
-            work_takes: std::time::Duration::from_millis(1),
+            disk: DiskFaults::default(),
+            work_takes: Duration::from_millis(1),
+            supervised: false,
             notices: Vec::new(),
             ended: None,
             closed: Vec::new(),
             reading: Vec::new(),
             commits: Vec::new(),
+            wall_offset_secs: 0,
+            offsets: Vec::new(),
+            lag: Duration::ZERO,
+            lateness: Duration::ZERO,
+            late_max: Duration::ZERO,
+            is_down: false,
+            asleep: None,
+            crash_in: None,
+            watches: BTreeMap::new(),
+            proven: BTreeSet::new(),
+            ticks: (Instant::ZERO, 0),
+            handles: 0,
         }
     }
 
-    /// A new engine over the same store, as after a crash: whatever was not durable is gone.
-    pub(super) fn restart(&mut self, now: Now) {
+    /// The process is gone, with everything that was not durable.
+    pub(super) fn crash(&mut self) {
+        self.life += 1;
+        self.is_down = true;
+        self.asleep = None;
+        self.crash_in = None;
+        self.conns.clear();
+        self.watches.values_mut().for_each(Watch::handle_crash);
+    }
+
+    /// A new engine over the same store.
+    pub(super) fn start(&mut self, now: Now) {
         let snapshot = at_once(self.store.load()).expect("the store in memory does not fail");
         self.seed += 1;
         self.engine = Engine::new(self.config.clone(), snapshot, self.seed, now);
-        self.conns.clear();
+        self.is_down = false;
         self.ended = None;
+    }
+
+    /// Is it there to be given inputs?
+    pub(super) fn is_up(&self) -> bool {
+        !self.is_down && self.asleep.is_none()
+    }
+
+    /// Its clocks, when the world's are at `now`.
+    pub(super) fn clocks(&self, now: Now) -> Now {
+        Now {
+            instant: Instant::from_origin(now.instant.since_origin().saturating_sub(self.lag)),
+            unix_secs: now.unix_secs.saturating_add_signed(self.wall_offset_secs),
+        }
+    }
+
+    /// The world's wall time, in seconds since 1970, when its clock showed `secs`: of several moments the first.
+    pub(super) fn world_secs(&self, secs: u64) -> u64 {
+        let mut from = 0;
+        let mut candidates = Vec::new();
+        for (until, offset) in self.offsets.iter().copied().chain([(u64::MAX, self.wall_offset_secs)]) {
+            let at = secs.saturating_add_signed(-offset);
+            if at >= from && at <= until {
+                candidates.push(at);
+            } else if at < from {
+                // Its clock jumped over this moment.
+                candidates.push(from);
+            }
+            from = until;
+        }
+        candidates.into_iter().min().unwrap_or(0)
     }
 
     /// How things stand at every relay.
@@ -120,6 +234,12 @@ impl Node {
         at_once(self.store.load()).expect("the store in memory does not fail").coverage
     }
 
+    /// Is this proof of a mark one that was not looked at before?
+    pub(super) fn is_new_proof(&mut self, mark: &Coverage, proof: &Proof) -> bool {
+        let window = (proof.window.since, proof.window.until, proof.asked_at_secs);
+        self.proven.insert((mark.relay.clone(), mark.filter.clone(), window))
+    }
+
     /// The items of all events that are held.
     pub fn held(&self, now_secs: u64) -> Arc<ItemSet> {
         let items = at_once(self.store.held_items(&Filter::new(), Window::ALL, now_secs));
@@ -133,11 +253,15 @@ impl Node {
         page.records.into_iter().filter_map(|record| Event::parse(record.json).ok()).collect()
     }
 
-    pub(super) fn deadline(&self, now: Instant) -> Option<(Instant, &'static str)> {
-        self.engine.deadline().map(|(at, why)| (at.max(now), why))
+    /// When it is to be ticked, on the world's clock.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        if !self.is_up() {
+            return None;
+        }
+        self.engine.deadline().map(|(at, _)| (at + self.lag + self.lateness).max(now))
     }
 
-    pub(super) fn effects(&mut self) -> Vec<Effect> {
+    pub(super) fn effects(&mut self) -> VecDeque<Effect> {
         std::iter::from_fn(|| self.engine.poll_effect()).collect()
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::honest::{Honest, Said};
 use super::tamper::{Tamper, Turn};
+use super::wire::NetFaults;
 use crate::protocol::{Event, ItemSet, RelayUrl, Window};
 use crate::runtime::{ConnectError, Instant, Now};
 use crate::serve::{ClientId, ServeConfig};
@@ -35,8 +36,12 @@ pub struct Remote {
     /// What coverage marks say of it is checked against what it holds. Off for relays that do not deliver what they
     /// hold, and do not even show it.
     pub is_checked: bool,
+    /// What the network between it and the engines does.
+    pub network: NetFaults,
     /// Every connection attempt.
     pub attempts: Vec<Instant>,
+    /// Is a record kept of what clients send?
+    pub is_recorded: bool,
     /// Every frame that clients sent, as they sent it.
     pub heard: Vec<(Instant, String)>,
     /// Faults that took effect, by kind.
@@ -56,7 +61,9 @@ impl Remote {
             connects: Connects::Always,
             gives_info: false,
             is_checked: true,
+            network: NetFaults::default(),
             attempts: Vec::new(),
+            is_recorded: true,
             heard: Vec::new(),
             injected: BTreeMap::new(),
         }
@@ -103,6 +110,7 @@ impl Remote {
     pub fn mend(&mut self) {
         self.tampers.clear();
         self.connects = Connects::Always;
+        self.network = NetFaults::default();
     }
 
     /// The relay behind the faults.
@@ -152,7 +160,9 @@ impl Remote {
         if !self.clients.contains(&client) {
             return Vec::new();
         }
-        self.heard.push((now.instant, frame.clone()));
+        if self.is_recorded {
+            self.heard.push((now.instant, frame.clone()));
+        }
         let mut out = Vec::new();
         let mut passed = Some(frame);
         for index in (0..self.tampers.len()).rev() {

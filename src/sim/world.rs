@@ -1,51 +1,62 @@
 //! The world: clocks, the heap of what is to happen, engines and relays.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::honest::{Said, at_once};
+use super::honest::at_once;
 use super::node::{EngineId, Node};
-use super::remote::{Delivery, Remote, relay_url};
-use crate::engine::{Command, Config, ConnId, Input, RelayOptions, RelayReport};
-use crate::ingest::verify;
+use super::pool::check;
+use super::remote::{Remote, relay_url};
+use super::trace::Trace;
+use super::wire::{LATENCY, Wire};
+use crate::engine::{Command, Config, ConnId, Input, RelayOptions, RelayReport, Rng, Ticket};
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl};
-use crate::runtime::{CloseReason, Frame, Instant, Now};
+use crate::runtime::{Frame, Instant, Now};
 use crate::serve::ClientId;
 use crate::store::{Batch, Store};
 
 /// The wall clock of a new world, in seconds since 1970.
 pub const NOW_SECS: u64 = 1_700_000_000;
 
-/// From one end of a connection to the other.
-pub(super) const LATENCY: Duration = Duration::from_millis(5);
-
-/// Things that may happen at one moment before it counts as a live-lock.
-const STEPS_AT_ONCE_MAX: u64 = 200_000;
-
 /// Virtual time within which [`World::finish`] expects the end.
 const FINISH_WITHIN: Duration = Duration::from_secs(3600);
-
-/// Lines of the trace that are kept, and characters of each.
-const TRACE_LINES: usize = 200;
-const TRACE_CHARS: usize = 160;
 
 /// What is to happen.
 #[derive(Debug)]
 pub(super) enum Happening {
     /// To an engine; dropped if it has been restarted since.
     Input(EngineId, u64, Input),
+    /// A batch becomes durable, or fails to.
+    Durable(EngineId, u64, Ticket, Batch, Result<(), String>),
     /// A frame arrives at an engine.
-    ToEngine(EngineId, ConnId, Frame),
-    /// The relay's end of a connection was closed.
-    Cut(EngineId, ConnId, String),
+    ToEngine(EngineId, u64, ConnId, Frame),
+    /// A connection has come to its end, as the engine's end sees it.
+    Cut(EngineId, u64, ConnId, Ending),
     /// A connection attempt arrives.
-    Open(EngineId, ConnId, RelayUrl, ClientId),
+    Open(EngineId, u64, ConnId, RelayUrl, ClientId),
     /// A frame arrives at a relay.
     ToRelay(RelayUrl, ClientId, String),
     /// The engine's end of a connection was closed.
     Left(RelayUrl, ClientId),
+    /// An engine whose store has failed is ended by whoever supervises it.
+    Crash(EngineId, u64),
+    /// A crashed engine starts again.
+    Start(EngineId),
+    /// An engine that sleeps wakes.
+    Wake(EngineId),
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Ending {
+    /// The relay closed it, with these words.
+    Closed(String),
+    /// The link broke.
+    Broke,
+    /// More was to be sent than it took.
+    Backlogged,
 }
 
 /// Engines, relays, and everything between them.
@@ -54,15 +65,19 @@ pub struct World {
     pub(super) instant: Instant,
     wall_secs: u64,
     sequence: u64,
-    steps_at_once: u64,
-    heap: BTreeMap<(Instant, u64), Happening>,
+    pub(super) steps_at_once: u64,
+    pub(super) heap: BTreeMap<(Instant, u64), Happening>,
     pub(super) nodes: Vec<Node>,
-    pub(super) lives: Vec<u64>,
     pub(super) relays: BTreeMap<RelayUrl, Remote>,
-    /// Which engine's connection a client is.
-    pub(super) clients: BTreeMap<ClientId, (EngineId, ConnId)>,
+    pub(super) wires: BTreeMap<ClientId, Wire>,
     pub(super) clients_made: u64,
-    trace: VecDeque<String>,
+    pub(super) trace: Trace,
+    /// The chance of the network, the disks and the timers. Where there are no faults, none is taken.
+    pub(super) rng: Rng,
+    /// Faults of the network, the disks, the processes and the clocks that took effect, by kind.
+    pub(super) injected: BTreeMap<&'static str, u64>,
+    /// Bytes on their way to a relay on one connection, beyond which it is given up, as by a runtime.
+    pub outbound_bytes_max: usize,
 }
 
 impl Default for World {
@@ -74,6 +89,11 @@ impl Default for World {
 impl World {
     /// A world without anybody, at [`NOW_SECS`].
     pub fn new() -> Self {
+        Self::with_seed(0)
+    }
+
+    /// The same, with a chance that `seed` determines.
+    pub fn with_seed(seed: u64) -> Self {
         Self {
             // Nothing may take the origin for "never".
             instant: Instant::from_origin(Duration::from_secs(1_000)),
@@ -82,17 +102,24 @@ impl World {
             steps_at_once: 0,
             heap: BTreeMap::new(),
             nodes: Vec::new(),
-            lives: Vec::new(),
             relays: BTreeMap::new(),
-            clients: BTreeMap::new(),
+            wires: BTreeMap::new(),
             clients_made: 0,
-            trace: VecDeque::new(),
+            trace: Trace::default(),
+            rng: Rng::new(seed),
+            injected: BTreeMap::new(),
+            outbound_bytes_max: 4 << 20,
         }
     }
 
-    /// Both clocks.
+    /// Both clocks of the relays, and of engines whose clocks are right.
     pub fn now(&self) -> Now {
         Now { instant: self.instant, unix_secs: self.wall_secs + self.instant.since_origin().as_secs() }
+    }
+
+    /// Both clocks of an engine.
+    pub fn clocks(&self, engine: EngineId) -> Now {
+        self.nodes[engine.0].clocks(self.now())
     }
 
     /// Adds a relay.
@@ -109,7 +136,6 @@ impl World {
     pub fn add_engine(&mut self, config: Config) -> EngineId {
         let id = EngineId(self.nodes.len());
         self.nodes.push(Node::new(config, id.0 as u64 + 1, self.now()));
-        self.lives.push(0);
         id
     }
 
@@ -148,7 +174,7 @@ impl World {
 
     /// Puts events into an engine's store before it starts.
     pub fn give(&mut self, engine: EngineId, events: &[Event]) {
-        let events = events.iter().filter_map(|event| verify(event.clone()).ok()).collect();
+        let events = events.iter().filter_map(|event| check(event.clone()).ok()).collect();
         let batch = Batch { events, now_secs: self.now().unix_secs, ..Batch::default() };
         at_once(self.node(engine).store.commit(batch)).expect("the store in memory does not fail");
     }
@@ -178,6 +204,7 @@ impl World {
             self.nodes[engine.0].filters.insert(FilterKey::of(&filter), filter.clone());
             interests.insert(Interest::Opaque(Arc::new(filter)));
         }
+        self.nodes[engine.0].wishes.insert(relay.clone(), (interests.clone(), options));
         self.command(engine, Command::SetInterests { relay: relay.clone(), interests, options });
     }
 
@@ -186,37 +213,11 @@ impl World {
         self.input(engine, Input::Command(command));
     }
 
-    /// Gives an engine an input, as it is.
-    pub fn input(&mut self, engine: EngineId, input: Input) {
-        let now = self.now();
-        self.nodes[engine.0].engine.handle(input, now);
-        self.perform_all(engine);
-    }
-
-    /// An engine crashes and starts again over its store. It has to be told what to sync.
-    pub fn restart(&mut self, engine: EngineId) {
-        let now = self.now();
-        self.lives[engine.0] += 1;
-        // Its new connections are counted anew: nothing of the old ones may be taken for theirs.
-        self.clients.retain(|_, (of, _)| *of != engine);
-        self.heap.retain(|_, happening| match happening {
-            Happening::ToEngine(of, ..) | Happening::Cut(of, ..) | Happening::Open(of, ..) => *of != engine,
-            _ => true,
-        });
-        let conns = std::mem::take(&mut self.nodes[engine.0].conns);
-        for conn in conns.into_values() {
-            self.schedule(LATENCY, Happening::Left(conn.relay, conn.client));
-        }
-        self.nodes[engine.0].restart(now);
-    }
-
     /// All connections of a relay break.
     pub fn cut(&mut self, url: &RelayUrl, words: &str) {
         let now = self.now();
         for client in self.relay_mut(url).close_all(now) {
-            if let Some((engine, conn)) = self.clients.get(&client).copied() {
-                self.schedule(LATENCY, Happening::Cut(engine, conn, words.to_owned()));
-            }
+            self.end_wire(client, LATENCY, Ending::Closed(words.to_owned()));
         }
     }
 
@@ -239,149 +240,47 @@ impl World {
         self.node(engine).ended.clone().unwrap_or_default()
     }
 
-    /// Runs for so long.
-    pub fn run(&mut self, duration: Duration) {
-        self.run_until(duration, |_| false);
-    }
-
-    /// Runs until `condition` holds, at most so long. Does it hold?
-    pub fn run_until(&mut self, at_most: Duration, condition: impl Fn(&Self) -> bool) -> bool {
-        let end = self.instant + at_most;
-        while !condition(self) {
-            if !self.step(end) {
-                return condition(self);
-            }
-        }
-        true
-    }
-
     /// What happened last.
     pub fn trace(&self) -> String {
-        self.trace.iter().map(|line| format!("{line}\n")).collect()
+        self.trace.lines().map(|line| format!("{line}\n")).collect()
     }
 
-    /// Lets the next thing happen, if it does before `end`; else it is `end`.
-    fn step(&mut self, end: Instant) -> bool {
-        let heap = self.heap.keys().next().map(|(at, _)| *at);
-        let engines = self.nodes.iter().filter_map(|node| node.deadline(self.instant).map(|(at, _)| at)).min();
-        let relays = self.relays.values().filter_map(Remote::deadline).min();
-        let Some(at) = [heap, engines, relays].into_iter().flatten().min().filter(|at| *at <= end) else {
-            self.advance_to(end);
-            return false;
-        };
-        self.advance_to(at);
-        if heap == Some(at) {
-            if let Some((_, happening)) = self.heap.pop_first() {
-                self.happen(happening);
-            }
-        } else if engines == Some(at) {
-            self.tick_engines(at);
-        } else {
-            self.tick_relays();
-        }
-        true
+    /// A hash over everything that happened.
+    pub fn trace_hash(&self) -> u64 {
+        self.trace.hash()
     }
 
-    fn advance_to(&mut self, at: Instant) {
-        if at > self.instant {
-            self.instant = at;
-            self.steps_at_once = 0;
-        }
-        self.steps_at_once += 1;
-        assert!(self.steps_at_once < STEPS_AT_ONCE_MAX, "live-lock:\n{}", self.trace());
+    pub(super) fn note(&mut self, whom: impl std::fmt::Display, what: &str, text: &str) {
+        self.trace.note(self.instant, whom, what, text);
     }
 
-    fn tick_engines(&mut self, at: Instant) {
-        for number in 0..self.nodes.len() {
-            if let Some((_, why)) = self.nodes[number].deadline(self.instant).filter(|(due, _)| *due <= at) {
-                self.note(format!("engine {number}: tick, {why}"));
-                self.input(EngineId(number), Input::Tick);
-            }
-        }
+    /// Counts a fault that takes effect.
+    pub(super) fn inject(&mut self, kind: &'static str) {
+        *self.injected.entry(kind).or_default() += 1;
     }
 
-    fn tick_relays(&mut self) {
-        let now = self.now();
-        let due = |relay: &Remote| relay.deadline().is_some_and(|at| at <= now.instant);
-        let urls: Vec<RelayUrl> =
-            self.relays.iter().filter(|(_, relay)| due(relay)).map(|(url, _)| url.clone()).collect();
-        for url in urls {
-            let deliveries = self.relay_mut(&url).tick(now);
-            self.deliver(deliveries);
+    /// Faults that took effect, by kind, those of relays among them.
+    pub fn injected(&self) -> BTreeMap<&'static str, u64> {
+        let mut all = self.injected.clone();
+        for (kind, times) in self.relays.values().flat_map(|relay| &relay.injected) {
+            *all.entry(kind).or_default() += times;
         }
-    }
-
-    fn happen(&mut self, happening: Happening) {
-        let now = self.now();
-        match happening {
-            Happening::Input(engine, life, input) if life == self.lives[engine.0] => self.input(engine, input),
-            Happening::Input(..) => {}
-            Happening::ToEngine(engine, conn, frame) => self.arrive(engine, conn, frame),
-            Happening::Cut(engine, conn, words) => {
-                self.note(format!("engine {}: {conn:?} closed by the relay {words:?}", engine.0));
-                if self.nodes[engine.0].conns.remove(&conn).is_some() {
-                    self.input(engine, Input::Disconnected { conn, reason: CloseReason::Remote(words) });
-                }
-            }
-            Happening::Open(engine, conn, url, client) => {
-                if self.nodes[engine.0].conns.contains_key(&conn) {
-                    self.note(format!("{url}: {client:?} connects"));
-                    self.input(engine, Input::Connected { conn });
-                    let deliveries = self.relay_mut(&url).open(client, now);
-                    self.deliver(deliveries);
-                }
-            }
-            Happening::ToRelay(url, client, frame) => {
-                self.note(format!("{url} <- {frame}"));
-                let deliveries = self.relay_mut(&url).receive(client, frame, now);
-                self.deliver(deliveries);
-            }
-            Happening::Left(url, client) => self.relay_mut(&url).close(client, now),
-        }
-    }
-
-    fn arrive(&mut self, engine: EngineId, conn: ConnId, frame: Frame) {
-        let Some(open) = self.nodes[engine.0].conns.get_mut(&conn) else { return };
-        let url = open.relay.clone();
-        if !open.reading {
-            open.backlog.push_back(frame);
-            return;
-        }
-        self.note(format!("{url} -> {}", frame.as_str()));
-        self.input(engine, Input::Frames { conn, frames: vec![frame] });
-    }
-
-    fn deliver(&mut self, deliveries: Vec<Delivery>) {
-        for (client, said, delay) in deliveries {
-            let Some((engine, conn)) = self.clients.get(&client).copied() else { continue };
-            let happening = match said {
-                Said::Frame(frame) => Happening::ToEngine(engine, conn, frame.into()),
-                Said::Close(words) => Happening::Cut(engine, conn, words),
-            };
-            self.schedule(LATENCY + delay, happening);
-        }
+        all
     }
 
     /// The result of a piece of work reaches the engine.
     pub(super) fn answer(&mut self, engine: EngineId, input: Input) {
         let takes = self.nodes[engine.0].work_takes;
-        let life = self.lives[engine.0];
+        self.answer_in(engine, takes, input);
+    }
+
+    pub(super) fn answer_in(&mut self, engine: EngineId, takes: Duration, input: Input) {
+        let life = self.nodes[engine.0].life;
         self.schedule(takes, Happening::Input(engine, life, input));
     }
 
     pub(super) fn schedule(&mut self, delay: Duration, happening: Happening) {
         self.sequence += 1;
         self.heap.insert((self.instant + delay, self.sequence), happening);
-    }
-
-    pub(super) fn note(&mut self, mut line: String) {
-        if line.len() > TRACE_CHARS {
-            let end = (0..=TRACE_CHARS).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
-            line.truncate(end);
-        }
-        if self.trace.len() == TRACE_LINES {
-            self.trace.pop_front();
-        }
-        self.trace.push_back(format!("{:>12?} {line}", self.instant.since_origin()));
     }
 }

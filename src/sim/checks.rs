@@ -1,0 +1,254 @@
+//! What must hold whenever an engine has handled something: checked by the world, not by the engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::honest::at_once;
+use super::node::EngineId;
+use super::world::World;
+use crate::engine::{Config, Effect};
+use crate::plan::Interest;
+use crate::protocol::filter::matches;
+use crate::protocol::{RelayMessage, RelayUrl};
+use crate::relay::Refusal;
+use crate::runtime::{CloseReason, Instant};
+use crate::store::{Batch, Coverage, Store};
+
+/// Effects of one input, and bytes to be sent in them.
+const EFFECTS_MAX: usize = 2_000;
+const EFFECT_BYTES_MAX: usize = 8 << 20;
+
+/// Times that the same request may be asked on one connection within [`REPEAT_WITHIN`].
+const REPEATS_MAX: u32 = 12;
+const REPEAT_WITHIN: Duration = Duration::from_secs(300);
+
+/// Ticks of one engine at one moment.
+const TICKS_AT_ONCE_MAX: u32 = 100;
+
+/// How long a relay that asked for less traffic must be left alone: the window of the usual limits.
+const COOLDOWN: Duration = Duration::from_secs(60);
+
+/// What is remembered of what an engine does to one relay.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    attempted_at: Option<Instant>,
+    cooldown_until: Option<Instant>,
+    /// Subscriptions open on its connection.
+    open: BTreeSet<String>,
+    /// Subscriptions that the relay says it allows; known to the engine.
+    pub stated_max: Option<u64>,
+    /// How often requests were asked lately on this connection.
+    asked: BTreeMap<String, (Instant, u32)>,
+}
+
+impl Watch {
+    /// A crashed engine remembers nothing, and may try at once.
+    pub(super) fn handle_crash(&mut self) {
+        *self = Self::default();
+    }
+
+    fn handle_connect(&mut self, now: Instant, config: &Config) {
+        if let Some(before) = self.attempted_at.replace(now) {
+            let wait = now - before;
+            assert!(wait >= config.backoff_floor, "tried again after {wait:?}");
+        }
+        assert!(self.cooldown_until.is_none_or(|until| until <= now), "connects while the relay wants rest");
+        self.open.clear();
+        self.asked.clear();
+    }
+
+    fn handle_send(&mut self, frame: &str, now: Instant) {
+        let (kind, rest) = split(frame);
+        match kind {
+            "REQ" => {
+                let (name, filters) = split(rest);
+                self.open.insert(name.to_owned());
+                self.check_room();
+                self.check_repetition(filters, now);
+            }
+            "NEG-OPEN" => self.check_repetition(split(rest).1, now),
+            "CLOSE" => drop(self.open.remove(split(rest).0)),
+            "EVENT" => {}
+            _ => return,
+        }
+        if kind != "CLOSE" {
+            assert!(self.cooldown_until.is_none_or(|until| until <= now), "asks while the relay wants rest: {frame}");
+        }
+    }
+
+    fn check_room(&self) {
+        if let Some(most) = self.stated_max {
+            assert!(self.open.len() as u64 <= most.max(1), "{} subscriptions open, {most} allowed", self.open.len());
+        }
+    }
+
+    /// A page advances or splits, and nothing is asked for ever.
+    fn check_repetition(&mut self, request: &str, now: Instant) {
+        if request.contains("\"limit\":0}") {
+            return;
+        }
+        let (since, times) = self.asked.entry(request.to_owned()).or_insert((now, 0));
+        if now - *since > REPEAT_WITHIN {
+            (*since, *times) = (now, 0);
+        }
+        *times += 1;
+        assert!(*times <= REPEATS_MAX, "asked {times} times in {:?}: {request}", now - *since);
+    }
+
+    /// What the relay sent reaches the engine.
+    pub(super) fn handle_frame(&mut self, frame: &str, now: Instant) {
+        if !frame.starts_with("[\"CLOSED\"") && !frame.starts_with("[\"NOTICE\"") && !frame.starts_with("[\"OK\"") {
+            return;
+        }
+        let wants_rest = |words: &str| Refusal::read(words) == Refusal::RateLimited;
+        match RelayMessage::parse(frame) {
+            Ok(RelayMessage::Closed { subscription, reason }) => {
+                // What is not open is refused in vain.
+                if self.open.remove(&*subscription) && wants_rest(&reason) {
+                    self.rest(now);
+                }
+            }
+            Ok(RelayMessage::Notice { text }) if Refusal::read_notice(&text) == Refusal::RateLimited => self.rest(now),
+            _ => {}
+        }
+    }
+
+    /// The relay closed the connection with these words.
+    pub(super) fn handle_close(&mut self, words: &str, now: Instant) {
+        self.open.clear();
+        if Refusal::read(words) == Refusal::RateLimited {
+            self.rest(now);
+        }
+    }
+
+    fn rest(&mut self, now: Instant) {
+        self.cooldown_until = Some(now + COOLDOWN);
+    }
+}
+
+/// The first element of what is left of a JSON array, without quotes, and what follows it.
+fn split(text: &str) -> (&str, &str) {
+    let (first, rest) = text.split_once(',').unwrap_or((text, ""));
+    (first.trim_matches(['[', ']', '"']), rest)
+}
+
+impl World {
+    /// Checks the effects of one input, before they are carried out.
+    pub(super) fn check_effects<'e>(&mut self, engine: EngineId, effects: impl ExactSizeIterator<Item = &'e Effect>) {
+        assert!(effects.len() <= EFFECTS_MAX, "{} effects at once", effects.len());
+        let now = self.instant;
+        let mut bytes = 0;
+        for effect in effects {
+            match effect {
+                Effect::Connect { dial, .. } => {
+                    let node = &mut self.nodes[engine.0];
+                    node.watches.entry(dial.url.clone()).or_default().handle_connect(now, &node.config);
+                }
+                Effect::Send { conn, frame } => {
+                    bytes += frame.len();
+                    let node = &mut self.nodes[engine.0];
+                    if let Some(open) = node.conns.get(conn) {
+                        node.watches.entry(open.relay.clone()).or_default().handle_send(frame, now);
+                    }
+                }
+                Effect::Close { conn, reason: CloseReason::Done } => {
+                    let node = &mut self.nodes[engine.0];
+                    if let Some(open) = node.conns.get(conn) {
+                        node.watches.entry(open.relay.clone()).or_default().attempted_at = None;
+                    }
+                }
+                Effect::Commit { batch, .. } => self.check_batch(engine, batch),
+                _ => {}
+            }
+        }
+        assert!(bytes <= EFFECT_BYTES_MAX, "{bytes} bytes to be sent at once");
+    }
+
+    /// Everything that is to be stored satisfies something that is, or was, wanted. That it is genuine, its type says.
+    fn check_batch(&self, engine: EngineId, batch: &Batch) {
+        let filters = &self.nodes[engine.0].filters;
+        for event in &batch.events {
+            assert!(filters.values().any(|filter| matches(filter, event)), "{} is stored and not wanted", event.id);
+        }
+    }
+
+    pub(super) fn check_tick(&mut self, engine: EngineId) {
+        let (at, times) = &mut self.nodes[engine.0].ticks;
+        if *at != self.instant {
+            (*at, *times) = (self.instant, 0);
+        }
+        *times += 1;
+        assert!(
+            *times <= TICKS_AT_ONCE_MAX,
+            "ticked for ever at one moment: {:?}",
+            self.nodes[engine.0].engine.deadline()
+        );
+    }
+
+    /// Everything that the relay held when it was asked, and that a mark covers, is held here, or known to be gone.
+    pub(super) fn check_mark(&mut self, engine: EngineId, mark: &Coverage) {
+        let now_secs = self.now().unix_secs;
+        for proof in &mark.windows {
+            let Some(remote) = self.relays.get(&mark.relay).filter(|remote| remote.is_checked) else { return };
+            let node = &mut self.nodes[engine.0];
+            let Some(filter) = node.filters.get(&mark.filter).cloned() else { return };
+            if !node.is_new_proof(mark, proof) {
+                continue;
+            }
+            let asked_at_secs = node.world_secs(proof.asked_at_secs);
+            let items = remote.honest().items(&filter, proof.window, now_secs);
+            let before = |id: &[u8; 32]| remote.honest().got_at_secs.get(id).is_none_or(|at| *at < asked_at_secs);
+            let ids: Vec<[u8; 32]> = items.items().iter().map(|item| item.id).filter(before).collect();
+            let missing = self.missing(engine, ids);
+            assert!(
+                missing.is_empty(),
+                "a mark of {} claims {} without having {} of it",
+                mark.relay,
+                proof.window,
+                missing.len()
+            );
+        }
+    }
+
+    /// Those of these ids that the engine's store does not hold, nor knows to be gone.
+    fn missing(&self, engine: EngineId, ids: Vec<[u8; 32]>) -> Vec<[u8; 32]> {
+        let known = at_once(self.nodes[engine.0].store.known(ids.clone())).expect("the store in memory does not fail");
+        ids.into_iter().zip(known).filter(|(_, known)| !known).map(|(id, _)| id).collect()
+    }
+
+    /// What an engine is told to have of a relay, is held by the relay now, and is not held by the engine.
+    pub fn lacks(&self, engine: EngineId, relay: &RelayUrl) -> Vec<[u8; 32]> {
+        let now_secs = self.now().unix_secs;
+        let Some((interests, options)) = self.nodes[engine.0].wishes.get(relay) else { return Vec::new() };
+        if !options.direction.is_down() {
+            return Vec::new();
+        }
+        let items = |interest: &Interest| {
+            let filter = interest.filter();
+            self.relays[relay].honest().items(filter, crate::protocol::Window::of(filter), now_secs)
+        };
+        let ids: BTreeSet<[u8; 32]> =
+            interests.iter().flat_map(|interest| items(interest).items().to_vec()).map(|item| item.id).collect();
+        self.missing(engine, ids.into_iter().collect())
+    }
+
+    /// What an engine is told to bring to a relay, it holds, and the relay does not.
+    pub fn owes(&self, engine: EngineId, relay: &RelayUrl) -> Vec<[u8; 32]> {
+        let now_secs = self.now().unix_secs;
+        let node = &self.nodes[engine.0];
+        let Some((interests, options)) = node.wishes.get(relay) else { return Vec::new() };
+        if !options.direction.is_up() {
+            return Vec::new();
+        }
+        let mut ids = BTreeSet::new();
+        for interest in interests {
+            let filter = interest.filter();
+            let items = at_once(node.store.held_items(filter, crate::protocol::Window::of(filter), now_secs));
+            ids.extend(items.expect("the store in memory does not fail").items().iter().map(|item| item.id));
+        }
+        let ids: Vec<[u8; 32]> = ids.into_iter().collect();
+        let known = at_once(self.relays[relay].honest().store().known(ids.clone()));
+        let known = known.expect("the store in memory does not fail");
+        ids.into_iter().zip(known).filter(|(_, known)| !known).map(|(id, _)| id).collect()
+    }
+}
