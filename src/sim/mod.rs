@@ -37,7 +37,7 @@ mod world;
 pub use draft::{Draft, note, notes};
 pub use honest::Honest;
 pub use node::{DiskFaults, EngineId, Node, StoreFaults};
-pub use pool::pool;
+pub use pool::{authors, pool};
 pub use remote::{Connects, Remote};
 pub use tamper::{
     Altered, ClosesAfter, Direction, Eose, EoseFault, Ignores, Infinite, LateChallenge, LimitZero, Missing, NegRefusal,

@@ -8,6 +8,7 @@ use super::world::NOW_SECS;
 use crate::engine::Rng;
 use crate::ingest::{Invalid, Verified, verify};
 use crate::protocol::Event;
+use crate::protocol::event::PublicKey;
 
 /// Authors of events of the pool: 1 to this.
 const AUTHORS: u64 = 6;
@@ -18,6 +19,7 @@ const DAY: u64 = 24 * HOUR;
 /// What the pool holds.
 #[derive(Debug)]
 struct Pool {
+    authors: Vec<PublicKey>,
     events: Vec<Event>,
     by_id: BTreeMap<[u8; 32], usize>,
 }
@@ -25,9 +27,10 @@ struct Pool {
 fn the_pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
     POOL.get_or_init(|| {
-        let events = make();
+        let authors: Vec<PublicKey> = (1..=AUTHORS as u8).map(|author| note(0).by(author).sign().pubkey).collect();
+        let events = make(&authors);
         let by_id = events.iter().enumerate().map(|(index, event)| (event.id.to_bytes(), index)).collect();
-        Pool { events, by_id }
+        Pool { authors, events, by_id }
     })
 }
 
@@ -35,6 +38,11 @@ fn the_pool() -> &'static Pool {
 /// of the future and of 1970, events that expire; and some that are dated within the next hours.
 pub fn pool() -> &'static [Event] {
     &the_pool().events
+}
+
+/// The authors of the pool's events.
+pub fn authors() -> &'static [PublicKey] {
+    &the_pool().authors
 }
 
 /// Checks an event as [`verify`] does; one of the pool, byte for byte, need not be checked again.
@@ -46,7 +54,7 @@ pub(super) fn check(event: Event) -> Result<Verified<Event>, Invalid> {
     }
 }
 
-fn make() -> Vec<Event> {
+fn make(authors: &[PublicKey]) -> Vec<Event> {
     let mut rng = Rng::new(34);
     let mut below = move |most: u64| rng.bits() % most.max(1);
     let mut drafts: Vec<Draft> = Vec::new();
@@ -91,8 +99,8 @@ fn make() -> Vec<Event> {
     let mut events: Vec<Event> = drafts.iter().map(Draft::sign).collect();
     for n in 0..12 {
         let victim = &events[below(400) as usize];
-        let author = (1..=AUTHORS as u8).find(|author| author_of(*author) == victim.pubkey.to_bytes()).unwrap_or(1);
-        let deletion = note(NOW_SECS - n * 100).by(author).kind(5).tag("e", &victim.id.to_hex());
+        let author = authors.iter().position(|author| *author == victim.pubkey).unwrap_or(0);
+        let deletion = note(NOW_SECS - n * 100).by(1 + author as u8).kind(5).tag("e", &victim.id.to_hex());
         events.push(deletion.content(format!("deletion {n}")).sign());
     }
     events.push(note(NOW_SECS - 20 * DAY).by(AUTHORS as u8).kind(62).tag("relay", "ALL_RELAYS").sign());
@@ -102,8 +110,4 @@ fn make() -> Vec<Event> {
 fn any(author: u64, number: u64, at: u64) -> Draft {
     let kind = if number % 3 == 0 { 7 } else { 1 };
     note(at).by(1 + author as u8).kind(kind).content(format!("event {number}"))
-}
-
-fn author_of(author: u8) -> [u8; 32] {
-    note(0).by(author).sign().pubkey.to_bytes()
 }

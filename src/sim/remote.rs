@@ -88,6 +88,13 @@ impl Remote {
         self
     }
 
+    /// The same, for one that is drawn.
+    #[must_use]
+    pub(super) fn tamper_boxed(mut self, tamper: Box<dyn Tamper>) -> Self {
+        self.tampers.push(tamper);
+        self
+    }
+
     /// See [`Remote::connects`].
     #[must_use]
     pub fn connecting(self, connects: Connects) -> Self {

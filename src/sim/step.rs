@@ -207,6 +207,7 @@ impl World {
     }
 
     pub(super) fn send_up(&mut self, client: ClientId, relay: RelayUrl, frame: String) {
+        self.frames_up += 1;
         match self.pass(client, true, Duration::ZERO) {
             Some((Passage::Arrives(takes), ..)) => {
                 if let Some(wire) = self.wires.get_mut(&client) {

@@ -76,6 +76,8 @@ pub struct World {
     pub(super) rng: Rng,
     /// Faults of the network, the disks, the processes and the clocks that took effect, by kind.
     pub(super) injected: BTreeMap<&'static str, u64>,
+    /// Frames that engines sent.
+    pub frames_up: u64,
     /// Bytes on their way to a relay on one connection, beyond which it is given up, as by a runtime.
     pub outbound_bytes_max: usize,
 }
@@ -108,6 +110,7 @@ impl World {
             trace: Trace::default(),
             rng: Rng::new(seed),
             injected: BTreeMap::new(),
+            frames_up: 0,
             outbound_bytes_max: 4 << 20,
         }
     }
@@ -243,6 +246,16 @@ impl World {
     /// What happened last.
     pub fn trace(&self) -> String {
         self.trace.lines().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// What happened last, line by line.
+    pub fn trace_lines(&self) -> Vec<String> {
+        self.trace.lines().collect()
+    }
+
+    /// Tells every line of the trace as it happens.
+    pub(super) fn tell_trace(&mut self, tell: Option<fn(&str)>) {
+        self.trace.tell = tell;
     }
 
     /// A hash over everything that happened.

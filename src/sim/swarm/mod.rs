@@ -3,11 +3,20 @@
 //! While the faults last, nothing may go wrong for good: see the checks. Then they stop, and everything that is wanted
 //! and that honest relays hold must arrive, and silence follow.
 
+mod chaos;
+mod dice;
+mod end;
+pub mod faults;
+mod setup;
+
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use crate::engine::Planted;
+use setup::Setup;
 
 /// How a seed is played.
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,14 +74,33 @@ impl std::error::Error for Failure {}
 ///
 /// # Errors
 /// Something that must always hold did not.
-pub fn run(seed: u64, _options: &Options) -> Result<Summary, Box<Failure>> {
-    Ok(Summary {
-        seed,
-        trace_hash: seed,
-        virtual_time: Duration::ZERO,
-        converged_after: Duration::ZERO,
-        handles: 0,
-        events: 0,
-        injected: BTreeMap::new(),
+pub fn run(seed: u64, options: &Options) -> Result<Summary, Box<Failure>> {
+    let mut setup = None;
+    let played = catch_unwind(AssertUnwindSafe(|| play(setup.insert(Setup::draw(seed, options)), seed)));
+    played.map_err(|panic| {
+        let (faults, trace) = setup.map_or_else(Default::default, |setup| (setup.faults, setup.world.trace_lines()));
+        Box::new(Failure { seed, why: words_of(panic.as_ref()), faults, trace })
     })
+}
+
+fn play(setup: &mut Setup, seed: u64) -> Summary {
+    let began = setup.world.now().instant;
+    std::mem::take(&mut setup.chaos).play(&mut setup.world);
+    setup.mend();
+    let converged_after = setup.converge();
+    setup.expect_silence();
+    Summary {
+        seed,
+        trace_hash: setup.world.trace_hash(),
+        virtual_time: setup.world.now().instant - began,
+        converged_after,
+        handles: setup.engines.iter().map(|engine| setup.world.node(*engine).handles).sum(),
+        events: setup.events,
+        injected: setup.world.injected(),
+    }
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let words = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    words.unwrap_or("a panic without words").to_owned()
 }

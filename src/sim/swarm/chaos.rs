@@ -1,0 +1,155 @@
+//! What happens to a world while the faults last: events are published, engines crash and sleep, clocks are set wrong,
+//! relays go away and come back, wishes change.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::dice::Dice;
+use super::setup::wish;
+use crate::protocol::{Event, RelayUrl};
+use crate::sim::{Connects, EngineId, NOW_SECS, World, pool};
+
+/// One thing that is done to a world.
+#[derive(Debug, Clone)]
+enum Deed {
+    Publish(RelayUrl, Vec<Event>),
+    Crash(EngineId, Duration),
+    /// Crashes after so many more inputs, in the middle of what it then does.
+    CrashIn(EngineId, u64),
+    Sleep(EngineId, Duration, bool),
+    SetClock(EngineId, i64),
+    Cut(RelayUrl),
+    GoAway(RelayUrl, Connects),
+    ComeBack(RelayUrl),
+    FillDisk(EngineId),
+    FreeDisk(EngineId),
+    Wish(EngineId, RelayUrl, u64),
+}
+
+/// All of it, by when it is done after the beginning.
+#[derive(Debug, Default)]
+pub(super) struct Chaos {
+    deeds: BTreeMap<(Duration, usize), Deed>,
+    /// How long the faults last.
+    pub lasts: Duration,
+}
+
+impl Chaos {
+    pub(super) fn draw(
+        dice: &mut Dice,
+        engines: &[EngineId],
+        relays: &[RelayUrl],
+        faults: &mut Vec<String>,
+    ) -> Self {
+        let lasts = dice.pick(&[30, 120, 600, 1_800, 7_200]);
+        let mut chaos = Self { deeds: BTreeMap::new(), lasts: Duration::from_secs(lasts) };
+        for _ in 0..dice.pick(&[0, 3, 10, 40]) {
+            let events = later_events(dice, lasts);
+            for (at_secs, event) in events {
+                let relay = dice.pick(relays);
+                chaos.add(dice, at_secs, Deed::Publish(relay, vec![event]));
+            }
+        }
+        let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+        for kind in ["crash", "crash in the middle", "sleep", "clock", "cut", "absence", "full disk", "wish"] {
+            if !dice.chance(1, 3) {
+                continue;
+            }
+            let times = dice.pick(&[1, 2, 5]);
+            counts.insert(kind, times);
+            (0..times).for_each(|_| chaos.add_kind(dice, kind, engines, relays));
+        }
+        let counts: Vec<String> = counts.iter().map(|(kind, times)| format!("{times} × {kind}")).collect();
+        faults.push(format!("{} within {:?}", if counts.is_empty() { "nothing".into() } else { counts.join(", ") }, chaos.lasts));
+        chaos
+    }
+
+    fn add(&mut self, _dice: &mut Dice, at_secs: u64, deed: Deed) {
+        let number = self.deeds.len();
+        self.deeds.insert((Duration::from_secs(at_secs), number), deed);
+    }
+
+    fn add_kind(&mut self, dice: &mut Dice, kind: &str, engines: &[EngineId], relays: &[RelayUrl]) {
+        let at = dice.below(self.lasts.as_secs());
+        let (engine, relay) = (dice.pick(engines), dice.pick(relays));
+        let deed = match kind {
+            "crash" => Deed::Crash(engine, dice.secs(0, 1_200)),
+            "crash in the middle" => Deed::CrashIn(engine, dice.below(400)),
+            "sleep" => Deed::Sleep(engine, dice.secs(1, 5_000), dice.chance(1, 2)),
+            "clock" => {
+                let off = dice.pick(&[1_i64, 30, 400, 3_000, 90_000]) * dice.pick(&[1, -1]);
+                Deed::SetClock(engine, off)
+            }
+            "cut" => Deed::Cut(relay),
+            "absence" => {
+                let back = at + dice.pick(&[2, 60, 800, 1_100, 4_000]);
+                self.add(dice, back, Deed::ComeBack(relay.clone()));
+                let connects = dice.pick(&[
+                    Connects::Hangs,
+                    Connects::Refused(crate::runtime::ConnectError::Refused("nobody listens".into())),
+                ]);
+                Deed::GoAway(relay, connects)
+            }
+            "full disk" => {
+                let freed = at + dice.between(1, 300);
+                self.add(dice, freed, Deed::FreeDisk(engine));
+                Deed::FillDisk(engine)
+            }
+            _ => Deed::Wish(engine, relay, dice.seed()),
+        };
+        self.add(dice, at, deed);
+    }
+
+    /// Lets it all happen, and ends when the faults do.
+    pub(super) fn play(&mut self, world: &mut World) {
+        let began = world.now().instant;
+        let end = began + self.lasts;
+        for ((at, _), deed) in std::mem::take(&mut self.deeds) {
+            let at = (began + at).min(end);
+            world.run(at - world.now().instant);
+            deed.perform(world);
+        }
+        world.run(end - world.now().instant);
+    }
+}
+
+impl Deed {
+    fn perform(self, world: &mut World) {
+        match self {
+            Self::Publish(relay, events) => world.publish(&relay, &events),
+            Self::Crash(engine, down) => world.crash_for(engine, down),
+            Self::CrashIn(engine, inputs) => world.node_mut(engine).crash_in = Some(inputs),
+            Self::Sleep(engine, duration, clock_stands) => world.suspend(engine, duration, clock_stands),
+            Self::SetClock(engine, offset_secs) => world.set_wall_offset(engine, offset_secs),
+            Self::Cut(relay) => {
+                world.inject("all connections of a relay cut");
+                world.cut(&relay, "");
+            }
+            Self::GoAway(relay, connects) => {
+                world.inject("relay away");
+                world.relay_mut(&relay).connects = connects;
+                world.cut(&relay, "going away");
+            }
+            Self::ComeBack(relay) => world.relay_mut(&relay).connects = Connects::Always,
+            Self::FillDisk(engine) => world.node_mut(engine).disk.full = true,
+            Self::FreeDisk(engine) => world.node_mut(engine).disk.full = false,
+            Self::Wish(engine, relay, seed) => {
+                world.inject("wish changed");
+                wish(world, &mut Dice(crate::engine::Rng::new(seed)), engine, &relay);
+            }
+        }
+    }
+}
+
+/// Events that relays get in the first `lasts` seconds, each when it is dated, or later.
+fn later_events(dice: &mut Dice, lasts: u64) -> Vec<(u64, Event)> {
+    let pool = pool();
+    let mut events = Vec::new();
+    for _ in 0..dice.between(1, 6) {
+        let event = dice.pick(pool);
+        let dated = event.created_at_secs().saturating_sub(NOW_SECS);
+        let at = if dated <= lasts && dice.chance(3, 4) { dated } else { dice.below(lasts + 1) };
+        events.push((at.min(lasts), event));
+    }
+    events
+}

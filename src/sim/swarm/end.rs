@@ -1,0 +1,118 @@
+//! When the faults have stopped: everything wanted arrives, and silence follows.
+
+use std::time::Duration;
+
+use super::setup::Setup;
+use crate::runtime::Instant;
+use crate::sim::{EngineId, World};
+
+/// Within this everything must be there: the daily pass may be needed, and a relay that was dead for a day is tried
+/// once a day.
+const WITHIN: Duration = Duration::from_secs(60 * 3600);
+
+/// How often a job that ends is begun again, as by a timer of the operator's.
+const JOB_EVERY: Duration = Duration::from_secs(600);
+
+/// How long a network is watched for silence, and how often that is tried.
+const WATCHED: Duration = Duration::from_secs(600);
+const WATCHES: u32 = 3;
+
+/// Frames that an engine may send a relay while there is nothing to do: a probe and its end, every minute.
+const IDLE_FRAMES_A_MINUTE: u64 = 4;
+
+impl Setup {
+    /// All faults stop.
+    pub(super) fn mend(&mut self) {
+        for url in &self.relays {
+            self.world.relay_mut(url).mend();
+        }
+        for engine in &self.engines {
+            let node = self.world.node_mut(*engine);
+            node.disk = Default::default();
+            node.late_max = Duration::ZERO;
+            node.lateness = Duration::ZERO;
+            node.crash_in = None;
+            self.world.set_wall_offset(*engine, 0);
+        }
+    }
+
+    /// Waits until everything is there. How long did it take?
+    pub(super) fn converge(&mut self) -> Duration {
+        let began = self.world.now().instant;
+        let mut wait = Duration::from_secs(2);
+        let mut job_at = began;
+        while !self.is_whole() {
+            let waited = self.world.now().instant - began;
+            assert!(waited < WITHIN, "not everything has arrived within {waited:?}: {}", self.what_lacks());
+            if self.world.now().instant >= job_at {
+                job_at = self.world.now().instant + JOB_EVERY;
+                self.begin_jobs();
+            }
+            self.world.run(wait);
+            wait = (wait * 3 / 2).min(Duration::from_secs(120));
+        }
+        self.world.now().instant - began
+    }
+
+    fn is_whole(&self) -> bool {
+        self.engines.iter().all(|engine| is_whole(&self.world, *engine))
+    }
+
+    fn what_lacks(&self) -> String {
+        let mut lacks = String::new();
+        for engine in &self.engines {
+            let node = self.world.node(*engine);
+            for report in node.reports() {
+                let (lacking, owed) =
+                    (self.world.lacks(*engine, &report.relay).len(), self.world.owes(*engine, &report.relay).len());
+                lacks.push_str(&format!("{engine} lacks {lacking}, owes {owed}: {report:?}; "));
+            }
+        }
+        lacks
+    }
+
+    /// Jobs that have ended and not brought everything are begun again.
+    fn begin_jobs(&mut self) {
+        for engine in self.engines.clone() {
+            let node = self.world.node(engine);
+            if node.config.one_shot && node.ended.is_some() && !is_whole(&self.world, engine) {
+                self.world.restart(engine);
+                self.world.tell_wishes(engine);
+            }
+        }
+    }
+
+    /// Watches the network: there is nothing more to be said.
+    pub(super) fn expect_silence(&mut self) {
+        let mut said = 0;
+        for _ in 0..WATCHES {
+            let before = self.world.frames_up;
+            self.world.run(WATCHED);
+            said = self.world.frames_up - before;
+            let links = (self.engines.len() * self.relays.len()) as u64;
+            if said <= links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60 {
+                return;
+            }
+        }
+        panic!("{said} frames sent in {WATCHED:?} although everything is there");
+    }
+}
+
+/// Has an engine everything that it wants, and does it say so?
+fn is_whole(world: &World, engine: EngineId) -> bool {
+    let node = world.node(engine);
+    if !node.is_up() {
+        return false;
+    }
+    let says = node.reports().iter().all(|report| {
+        let is_wanted = node.wishes.get(&report.relay).is_some_and(|(interests, _)| !interests.is_empty());
+        !is_wanted || report.complete && report.gaps.is_empty()
+    });
+    says && (!node.config.one_shot || node.ended.is_some())
+        && node.wishes.keys().all(|relay| world.lacks(engine, relay).is_empty() && world.owes(engine, relay).is_empty())
+}
+
+/// Nothing lasts longer than it has lasted.
+pub(super) fn since(world: &World, began: Instant) -> Duration {
+    world.now().instant - began
+}

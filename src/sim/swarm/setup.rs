@@ -1,0 +1,246 @@
+//! What a seed makes: relays with their events and faults, engines with their wishes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::chaos::Chaos;
+use super::dice::Dice;
+use super::faults;
+use crate::engine::{Command, Config, Direction, RelayOptions, Rng};
+use crate::plan::Interest;
+use crate::protocol::{Event, Filter, FilterKey, RelayUrl};
+use crate::serve::ServeConfig;
+use crate::sim::{DiskFaults, EngineId, NOW_SECS, NetFaults, Remote, World, authors, pool};
+use crate::store::Method;
+
+/// The author whose key answers challenges.
+const SIGNER: u8 = 9;
+
+/// A world that is about to begin.
+#[derive(Debug)]
+pub(super) struct Setup {
+    pub world: World,
+    pub engines: Vec<EngineId>,
+    pub relays: Vec<RelayUrl>,
+    /// What is to happen while the faults last.
+    pub chaos: Chaos,
+    /// The set of faults, one a line.
+    pub faults: Vec<String>,
+    /// Different events that relays hold at first.
+    pub events: u64,
+}
+
+impl Setup {
+    pub(super) fn draw(seed: u64, options: &super::Options) -> Self {
+        let mut dice = Dice(Rng::new(seed));
+        let mut setup = Self {
+            world: World::with_seed(dice.seed()),
+            engines: Vec::new(),
+            relays: Vec::new(),
+            chaos: Chaos::default(),
+            faults: Vec::new(),
+            events: 0,
+        };
+        setup.world.tell_trace(options.tell);
+        let most = dice.pick(&[10, 60, 60, 150, 150, 400]);
+        let events = some_events(&mut dice, most);
+        setup.events = events.len() as u64;
+        for number in 0..dice.between(2, 6) {
+            // One relay has no fault at all: whatever the others do, what it holds arrives.
+            setup.add_relay(&mut dice, number, &events);
+        }
+        for _ in 0..dice.pick(&[1, 1, 1, 2, 2, 3]) {
+            setup.add_engine(&mut dice, options);
+        }
+        setup.chaos = Chaos::draw(&mut dice, &setup.engines, &setup.relays, &mut setup.faults);
+        setup
+    }
+
+    fn add_relay(&mut self, dice: &mut Dice, number: u64, events: &[Event]) {
+        let url = format!("wss://relay{number}.example");
+        let share = dice.between(1, 10);
+        let held: Vec<Event> = events.iter().filter(|_| dice.chance(share, 10)).cloned().collect();
+        let config = relay_config(dice, &url);
+        let mut remote = Remote::configured(config.clone(), &held);
+        remote.is_recorded = false;
+        let mut names = vec![format!("{} events", held.len())];
+        if number > 0 {
+            let drawn = faults::draw(&mut Rng::new(dice.seed()), pool());
+            names.extend(drawn.names);
+            remote = drawn.tampers.into_iter().fold(remote, Remote::tamper_boxed);
+            remote.gives_info = drawn.info;
+            if drawn.hides {
+                remote = remote.unchecked();
+            }
+            remote.network = net_faults(dice);
+            if remote.network.is_faulty() {
+                names.push(format!("{:?}", remote.network));
+            }
+        }
+        let negentropy = if config.negentropy { "NIP-77" } else { "no NIP-77" };
+        self.faults.push(format!("{url}: {negentropy}, pages of {}, {}", config.page_events_max, names.join(", ")));
+        let url = self.world.add_relay(&url, remote);
+        self.relays.push(url);
+    }
+
+    fn add_engine(&mut self, dice: &mut Dice, options: &super::Options) {
+        let mut config = engine_config(dice);
+        config.planted = options.planted;
+        let one_shot = config.one_shot;
+        let engine = self.world.add_engine(config);
+        let held = some_events(dice, dice_held(self.events));
+        let held = if dice.chance(1, 2) { held } else { Vec::new() };
+        self.world.give(engine, &held);
+        let disk = disk_faults(dice);
+        let node = self.world.node_mut(engine);
+        node.signs_as = Some(SIGNER);
+        node.supervised = true;
+        node.work_takes = Duration::from_millis(dice.pick(&[0, 1, 1, 5, 40]));
+        node.disk = disk.clone();
+        node.late_max = Duration::from_millis(dice.pick(&[0, 0, 0, 10, 1_000, 10_000]));
+        self.faults.push(format!(
+            "{engine}: {}, holds {}, {disk:?}, timers up to {:?} late",
+            if one_shot { "one shot" } else { "daemon" },
+            held.len(),
+            node.late_max
+        ));
+        self.engines.push(engine);
+        let first = dice.below(self.relays.len() as u64) as usize;
+        for (number, relay) in self.relays.clone().into_iter().enumerate() {
+            if number == first || dice.chance(2, 3) {
+                wish(&mut self.world, dice, engine, &relay);
+            }
+        }
+    }
+}
+
+/// Draws what an engine is to sync with a relay, and tells it.
+pub(super) fn wish(world: &mut World, dice: &mut Dice, engine: EngineId, relay: &RelayUrl) {
+    let one_shot = world.node(engine).config.one_shot;
+    let direction = dice.pick(&[Direction::Down, Direction::Down, Direction::Down, Direction::Both, Direction::Up]);
+    let method = dice.pick(&[None, None, None, None, Some(Method::Req)]);
+    let options = RelayOptions { direction, method, live: !one_shot };
+    let filters = filters(dice);
+    let node = world.node_mut(engine);
+    let mut interests = std::collections::BTreeSet::new();
+    for filter in filters {
+        node.filters.insert(FilterKey::of(&filter), filter.clone());
+        interests.insert(Interest::Opaque(Arc::new(filter)));
+    }
+    node.wishes.insert(relay.clone(), (interests.clone(), options));
+    world.command(engine, Command::SetInterests { relay: relay.clone(), interests, options });
+}
+
+fn dice_held(events: u64) -> u64 {
+    events.max(10)
+}
+
+fn some_events(dice: &mut Dice, most: u64) -> Vec<Event> {
+    let pool = pool();
+    // What is dated in the next hours is published later.
+    let early: Vec<&Event> =
+        pool.iter().filter(|event| !(NOW_SECS..NOW_SECS + 3 * 3600).contains(&event.created_at_secs())).collect();
+    let count = dice.between(0, most);
+    // Neighbours in the pool are of one kind: whole seconds come together.
+    let mut events = Vec::new();
+    while (events.len() as u64) < count {
+        let from = dice.below(early.len() as u64) as usize;
+        let run = dice.between(1, 60) as usize;
+        events.extend(early.iter().skip(from).take(run).map(|event| (*event).clone()));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    events.retain(|event| seen.insert(event.id.to_bytes()));
+    events
+}
+
+fn relay_config(dice: &mut Dice, url: &str) -> ServeConfig {
+    let negentropy = dice.chance(2, 3);
+    // Where there is no reconciliation, no second may hold more than a page, or it remains a gap for good.
+    let least = if negentropy { 20 } else { 250 };
+    let page_events_max = dice.pick(&[least, least + 30, 300, 500, 5_000]) as usize;
+    ServeConfig {
+        urls: crate::protocol::RelayUrl::parse(url).into_iter().collect(),
+        auth_required: dice.chance(1, 8),
+        negentropy,
+        eose_hints: dice.chance(1, 3),
+        subscriptions_max: dice.pick(&[1, 2, 3, 5, 20, 200]),
+        page_events_max,
+        page_events_default: dice.pick(&[100, 500]).min(page_events_max),
+        read_bytes_max: dice.pick(&[2_000, 20_000, 256 * 1024]),
+        negentropy_records_max: dice.pick(&[200, 1_000, 1_000_000]),
+        negentropy_frame_bytes_max: dice.pick(&[4_096, 60_000]),
+        ..ServeConfig::default()
+    }
+}
+
+fn engine_config(dice: &mut Dice) -> Config {
+    let base = if dice.chance(1, 5) { Config::one_shot() } else { Config::default() };
+    Config {
+        page_events: dice.pick(&[20, 100, 500]),
+        ids_per_request: dice.pick(&[5, 50, 256]),
+        subscriptions_max: dice.pick(&[2, 4, 16]),
+        histories_active_max: dice.pick(&[1, 2, 4]),
+        negentropy_window_items: dice.pick(&[10, 100, 250_000]),
+        negentropy_frame_bytes_max: dice.pick(&[4_096, 60_000]),
+        verify_events_max: dice.pick(&[1, 16, 128]),
+        commit_events_min: dice.pick(&[1, 100, 2_048]),
+        commit_events_max: dice.pick(&[10, 8_192]),
+        ingest_bytes_max: dice.pick(&[20_000, 4 << 20]),
+        progress_interval: Duration::ZERO,
+        ..base
+    }
+}
+
+fn disk_faults(dice: &mut Dice) -> DiskFaults {
+    if dice.chance(1, 2) {
+        return DiskFaults::default();
+    }
+    DiskFaults {
+        slow_max: Duration::from_millis(dice.pick(&[0, 20, 2_000, 20_000])),
+        commit_errors: dice.pick(&[0, 0, 10, 200]) as u32,
+        read_errors: dice.pick(&[0, 0, 10, 100]) as u32,
+        full: false,
+    }
+}
+
+fn net_faults(dice: &mut Dice) -> NetFaults {
+    if dice.chance(1, 3) {
+        return NetFaults::default();
+    }
+    let mut sometimes = |values: &[u64]| if dice.chance(1, 3) { dice.pick(values) } else { 0 };
+    NetFaults {
+        refused: sometimes(&[50, 300, 900]) as u32,
+        hangs: sometimes(&[50, 300, 900]) as u32,
+        connect_max: Duration::from_millis(sometimes(&[100, 3_000, 9_000])),
+        latency_max: Duration::from_millis(sometimes(&[50, 500, 3_000])),
+        jitter_max: Duration::from_millis(sometimes(&[20, 500])),
+        breaks: sometimes(&[5, 50, 500]) as u32,
+        half_opens: sometimes(&[5, 50, 500]) as u32,
+        tarpits: sometimes(&[100, 500, 1000]) as u32,
+        tarpit_max: Duration::from_millis(dice.pick(&[500, 5_000, 20_000])),
+    }
+}
+
+/// One to four filters, as callers give them.
+fn filters(dice: &mut Dice) -> Vec<Filter> {
+    let authors = authors();
+    let mut some = Vec::new();
+    for _ in 0..dice.pick(&[1, 1, 1, 2, 4]) {
+        let (a, b) = (NOW_SECS - dice.below(30 * 86_400), NOW_SECS - dice.below(30 * 86_400));
+        some.push(match dice.below(8) {
+            0 | 1 => Filter::new(),
+            2 => Filter::new().kinds([0_u16, 3, 5, 30_617].map(Into::into)),
+            3 => Filter::new().kinds([1_u16, 7].map(Into::into)).authors(authors[..3].iter().copied()),
+            4 => Filter::new().kind(5000_u16.into()).hashtag("none"),
+            5 => r_filter(dice.pick(&["x", "y"])),
+            6 => Filter::new().since(a.min(b).into()).until(a.max(b).into()),
+            _ => Filter::new().authors([dice.pick(authors)]),
+        });
+    }
+    some
+}
+
+fn r_filter(value: &str) -> Filter {
+    let tag = nostr::filter::SingleLetterTag::from_char('r').expect("r is a letter");
+    Filter::new().kind(5000_u16.into()).custom_tag(tag, value)
+}
