@@ -156,8 +156,8 @@ impl Pipeline {
     /// When a batch that is not full is to be committed all the same.
     pub fn deadline(&self, config: &Config) -> Option<Instant> {
         match self.committing {
-            Some(_) => None,
-            None => self.ready_since.map(|since| since + config.commit_delay),
+            None if !self.failed => self.ready_since.map(|since| since + config.commit_delay),
+            _ => None,
         }
     }
 

@@ -200,13 +200,17 @@ impl World {
             let before = |id: &[u8; 32]| remote.honest().got_at_secs.get(id).is_none_or(|at| *at < asked_at_secs);
             let ids: Vec<[u8; 32]> = items.items().iter().map(|item| item.id).filter(before).collect();
             let missing = self.missing(engine, ids);
-            assert!(
-                missing.is_empty(),
-                "a mark of {} claims {} without having {} of it",
-                mark.relay,
-                proof.window,
-                missing.len()
-            );
+            if let Some(id) = missing.first() {
+                let got_at = self.relays[&mark.relay].honest().got_at_secs.get(id);
+                panic!(
+                    "a mark of {} claims {} as of {asked_at_secs} ({:?}) without having {} of it, as {} of {got_at:?}",
+                    mark.relay,
+                    proof.window,
+                    proof.method,
+                    missing.len(),
+                    crate::protocol::hex::encode(id),
+                );
+            }
         }
     }
 
