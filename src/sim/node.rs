@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::honest::at_once;
-use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayReport};
+use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayReport, Sizes};
 use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
 use crate::runtime::{CloseReason, Frame, Instant, Now};
 use crate::serve::ClientId;
@@ -108,6 +108,11 @@ impl Node {
     /// How things stand at every relay.
     pub fn reports(&self) -> Vec<RelayReport> {
         self.engine.reports()
+    }
+
+    /// How much the engine holds.
+    pub fn sizes(&self) -> Sizes {
+        self.engine.sizes()
     }
 
     /// What is held.
