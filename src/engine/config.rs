@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::Planted;
 use crate::store::Method;
 
 /// What an engine does and within which bounds. [`Config::default`] is for a daemon, [`Config::one_shot`] for a job
@@ -36,10 +37,24 @@ pub struct Config {
 
     /// A request without progress for this long has stalled.
     pub stall: Duration,
+    /// A connection on which nothing has come for this long is probed, and cut if no frame comes within `stall` of it.
+    pub probe_after: Duration,
+    /// A moment that is handled this much later than it was due shows that the machine slept: see [`Input::Wake`].
+    ///
+    /// [`Input::Wake`]: super::Input::Wake
+    pub suspend_gap: Duration,
     /// Stalls of one history before what is left of it becomes a gap.
     pub stalls_max: u32,
     /// A disconnect of up to this length is followed by a quick reconnect: only what may have been missed is fetched.
     pub quick_reconnect_max: Duration,
+    /// The shortest time from one full pass over a live relay to the next: everything is fetched again, whatever was
+    /// proven before. Some of what a relay gets with an old date is never sent to live subscriptions.
+    pub full_pass_min: Duration,
+    /// The longest time from one full pass to the next; the moment is random between the two.
+    pub full_pass_max: Duration,
+    /// Filters with gaps are looked at again after this, unless the job is one-shot. It doubles with each further time,
+    /// up to `full_pass_min`.
+    pub gap_retry_base: Duration,
     /// How far before the last proven moment a quick reconnect begins, in seconds.
     pub overlap_secs: u64,
 
@@ -125,7 +140,7 @@ pub struct Config {
 
     /// A fault put in on purpose, to see that tests catch it.
     #[cfg(feature = "testing")]
-    pub planted: Option<super::Planted>,
+    pub planted: Option<Planted>,
 }
 
 impl Default for Config {
@@ -144,8 +159,13 @@ impl Default for Config {
             rate_limit_cooldown: Duration::from_secs(65),
             stable_after: Duration::from_secs(300),
             stall: Duration::from_secs(15),
+            probe_after: Duration::from_secs(60),
+            suspend_gap: Duration::from_secs(30),
             stalls_max: 3,
             quick_reconnect_max: Duration::from_secs(15 * 60),
+            full_pass_min: Duration::from_secs(23 * 3600),
+            full_pass_max: Duration::from_secs(25 * 3600),
+            gap_retry_base: Duration::from_secs(10 * 60),
             overlap_secs: 300,
             page_events: 500,
             page_events_raised: 5_000,
@@ -199,6 +219,19 @@ impl Config {
             progress_interval: Duration::from_millis(250),
             ..Self::default()
         }
+    }
+
+    /// The fault put in on purpose: none, without feature `testing`.
+    pub(crate) fn planted(&self) -> Option<Planted> {
+        #[cfg(feature = "testing")]
+        return self.planted;
+        #[cfg(not(feature = "testing"))]
+        None
+    }
+
+    /// Is this fault put in? Never, without feature `testing`.
+    pub(crate) fn plants(&self, fault: Planted) -> bool {
+        self.planted() == Some(fault)
     }
 }
 

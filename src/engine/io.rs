@@ -30,6 +30,9 @@ pub enum Command {
         /// How to sync it.
         options: RelayOptions,
     },
+    /// The machine slept, the network came back, or somebody looks at what is held: every connection is probed, and
+    /// relays that wait to be tried again may be tried at once.
+    Wake,
     /// Commit what has arrived, close all connections, then announce [`Notice::Stopped`].
     Stop,
 }
@@ -39,6 +42,9 @@ pub enum Command {
 pub enum Input {
     /// A deadline has passed.
     Tick,
+    /// As [`Command::Wake`], for a driver that notices by itself. That a deadline was missed by more than
+    /// [`Config::suspend_gap`](super::Config::suspend_gap), the engine notices.
+    Wake,
     /// The embedder wants something.
     Command(Command),
     /// The connection is open.
@@ -197,6 +203,16 @@ pub enum Effect {
     },
     /// Tell the embedder.
     Notify(Notice),
+}
+
+impl Effect {
+    /// The bytes of its frame; 0 if it is none.
+    pub fn frame_bytes(&self) -> usize {
+        match self {
+            Self::Send { frame, .. } => frame.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// What the embedder is told.

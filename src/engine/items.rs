@@ -64,6 +64,16 @@ impl ItemCache {
         Some(waiters)
     }
 
+    /// Sets that are held.
+    pub(super) fn sets(&self) -> usize {
+        self.loaded.len()
+    }
+
+    /// Sets that are being loaded.
+    pub(super) fn loads(&self) -> usize {
+        self.loading.len()
+    }
+
     /// Forgets a set, so that the next history sees what is held by then.
     pub(super) fn forget(&mut self, key: &FilterKey) {
         self.loaded.remove(key);

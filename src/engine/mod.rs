@@ -7,19 +7,22 @@
 mod config;
 mod io;
 mod items;
-#[cfg(feature = "testing")]
 mod planted;
 mod relay;
 mod report;
+mod sizes;
 mod tickets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use config::{Config, Direction, RelayOptions};
 pub use io::{Command, ConnId, Effect, Input, Notice, Ticket};
+#[cfg(not(feature = "testing"))]
+pub(crate) use planted::Planted;
 #[cfg(feature = "testing")]
 pub use planted::Planted;
 pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
+pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::ingest::{Outcomes, Pipeline, Work};
@@ -97,8 +100,12 @@ impl Engine {
     /// Takes in what happened. Drain [`Engine::poll_effect`] before the next call.
     pub fn handle(&mut self, input: Input, now: Now) {
         self.now = now;
+        if self.deadline().is_some_and(|(due, _)| now.instant - due > self.config.suspend_gap) {
+            self.wake();
+        }
         match input {
             Input::Tick => self.handle_tick(),
+            Input::Wake => self.wake(),
             Input::Command(command) => self.handle_command(command),
             Input::Connected { conn } => self.with_conn(conn, |relay, ctx| relay.handle_connected(ctx)),
             Input::Frames { conn, frames } => self.with_conn(conn, |relay, ctx| relay.handle_frames(&frames, ctx)),
@@ -199,6 +206,7 @@ impl Engine {
                 self.ended = false;
                 self.with_relay(number, |relay, ctx| relay.set_interests(interests, options, ctx));
             }
+            Command::Wake => self.wake(),
             Command::Stop => {
                 self.stopping = true;
                 self.give_all_up(&GapReason::Stopped);
@@ -225,15 +233,20 @@ impl Engine {
         }
     }
 
+    /// Each relay that is due is looked at once: one that is due again at once must not hold up the others.
     fn handle_tick(&mut self) {
-        while let Some((at, number, _)) = self.deadlines.first().copied()
-            && at <= self.now.instant
-        {
+        let now = self.now.instant;
+        let due: Vec<usize> =
+            self.deadlines.iter().take_while(|(at, ..)| *at <= now).map(|(_, number, _)| *number).collect();
+        for number in due {
             self.with_relay(number, |relay, ctx| relay.handle_tick(ctx));
-            if self.deadline_of[number].is_some_and(|(next, _)| next <= self.now.instant) {
-                // Due again at once: it is looked at on the next tick, so that one relay cannot hold up the others.
-                break;
-            }
+        }
+    }
+
+    /// What was known of connections may not hold any more.
+    fn wake(&mut self) {
+        for number in 0..self.relays.len() {
+            self.with_relay(number, |relay, ctx| relay.handle_wake(ctx));
         }
     }
 

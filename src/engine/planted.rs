@@ -1,7 +1,8 @@
-//! Faults put into the engine on purpose, to see that the simulation catches them. They exist with feature `testing`
-//! only, and only where [`Config::planted`](super::Config::planted) asks for one.
+//! Faults put into the engine on purpose, to see that the simulation catches them. None can be put in without feature
+//! `testing`, and none is where [`Config::planted`](super::Config) does not ask for it.
 
 /// A fault to be put in.
+#[cfg_attr(not(feature = "testing"), expect(unreachable_pub, reason = "it is public with feature `testing`"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Planted {
     /// A page of fewer than 75 events counts as the last one, whatever the relay's cap is.
@@ -16,6 +17,7 @@ pub enum Planted {
     QuickFromConnect,
 }
 
+#[cfg(feature = "testing")]
 impl Planted {
     /// All of them.
     pub const ALL: [Self; 5] = [

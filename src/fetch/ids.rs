@@ -110,6 +110,11 @@ impl IdFetch {
         self.queue.len()
     }
 
+    /// Ids that are remembered: wanted, on their way, or missing.
+    pub fn ids(&self) -> usize {
+        self.wanted + self.missing.len()
+    }
+
     /// The requests in flight were lost with the connection: they are to be made again.
     pub fn reset(&mut self) {
         for chunk in std::mem::take(&mut self.in_flight).into_values() {

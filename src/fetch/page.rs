@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::{Arrival, FullSecond, Seen};
+use crate::engine::Planted;
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, Window};
 use crate::relay::Budget;
@@ -229,6 +230,11 @@ impl Page {
         self.page.seen.len()
     }
 
+    /// Ids that are remembered.
+    pub fn ids(&self) -> usize {
+        self.page.seen.len() + self.edge.len() + self.aside.len()
+    }
+
     /// Has the page under way brought anything new?
     pub fn has_fresh(&self) -> bool {
         self.page.fresh > 0
@@ -243,6 +249,8 @@ impl Page {
             self.state = State::Done;
             return if page.fresh > 0 { PageEnd::OldestFirst { window } } else { PageEnd::Drained };
         }
+        let is_last = budget.plants(Planted::PageThreshold) && budget.page_cap().is_none() && page.seen.len() < 75;
+        let hint = if is_last { EoseHint::Finish } else { hint };
         if page.fresh > 0 {
             if let Some(parts) = self.split_disordered(&page, hint, budget) {
                 if probing {
@@ -336,7 +344,7 @@ impl Page {
         }
         self.aside = page.seen.iter().copied().take_while(|seen| seen.created_at < oldest).collect();
         self.edge.extend(page.seen.into_iter().filter(|seen| seen.created_at == oldest));
-        self.cursor = oldest;
+        self.cursor = oldest.saturating_sub(u64::from(budget.plants(Planted::OldestMinusOne)));
         self.last_page_events = Some(events);
         self.state = State::Ready;
         if hint == EoseHint::Finish {

@@ -89,6 +89,16 @@ impl Publish {
         Some(self.answered_at.map_or(oldest, |at| at.max(oldest)))
     }
 
+    /// Ids that are remembered: an event once offered is not offered again.
+    pub fn ids(&self) -> usize {
+        self.queued.len()
+    }
+
+    /// Nothing could be heard for a while: what the relay owes is awaited from now on.
+    pub fn excuse_silence(&mut self, now: Instant) {
+        self.answered_at = Some(now);
+    }
+
     /// Everything on its way is overdue, or was lost with the connection: sent once more, or given up.
     pub fn handle_lost(&mut self) {
         for (_, (record, _, attempt)) in std::mem::take(&mut self.in_flight) {

@@ -88,6 +88,11 @@ impl Reconcile {
         Some((session.window.apply(filter), message))
     }
 
+    /// Ids that are remembered, beside the set.
+    pub fn ids(&self) -> usize {
+        self.session.as_ref().map_or(0, |session| session.needed.len() + session.arrived.len())
+    }
+
     /// Does a session wait for the relay?
     pub fn is_asking(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.state == State::Asking)

@@ -73,6 +73,11 @@ impl Split {
         self.asking.as_ref().map_or(0, |(_, part)| part.len())
     }
 
+    /// Ids that are remembered.
+    pub fn ids(&self) -> usize {
+        self.seen.len() + self.answer_events()
+    }
+
     /// Is the higher limit still to be tried?
     pub fn is_raising(&self) -> bool {
         self.raising

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Invalid, Verdict, Verified};
-use crate::engine::{Config, HistoryId, Ticket};
+use crate::engine::{Config, HistoryId, Planted, Ticket};
 use crate::protocol::Event;
 use crate::runtime::Instant;
 use crate::store::{Batch, Coverage, Outcome};
@@ -106,6 +106,8 @@ pub struct Pipeline {
     copies: BTreeMap<[u8; 32], Vec<(Source, Event)>>,
     /// Bytes of events of each relay that are anywhere in here.
     bytes: BTreeMap<usize, usize>,
+    /// Events that are anywhere in here.
+    events: usize,
     /// Somebody waits for the last of what was pushed.
     hurry: bool,
     failed: bool,
@@ -127,6 +129,7 @@ impl Pipeline {
     pub fn push_event(&mut self, source: Source, event: Event, look_up: bool) {
         let (id, bytes) = (event.id.to_bytes(), event.json().len());
         *self.bytes.entry(source.relay).or_default() += bytes;
+        self.events += 1;
         if let Some(waiting) = self.copies.get_mut(&id) {
             waiting.push((source, event));
             return;
@@ -148,6 +151,21 @@ impl Pipeline {
         self.bytes.get(&relay).copied().unwrap_or(0)
     }
 
+    /// Events that are not settled yet.
+    pub fn events(&self) -> usize {
+        self.events
+    }
+
+    /// Bytes of events that are not settled yet.
+    pub fn bytes(&self) -> usize {
+        self.bytes.values().sum()
+    }
+
+    /// Ids that are remembered: of events that are not settled yet, and in a dry run of those that were counted.
+    pub fn ids(&self) -> usize {
+        self.copies.len() + self.would_store.len()
+    }
+
     /// Is everything settled?
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.checking.is_empty() && self.ready.is_empty() && self.committing.is_none()
@@ -155,10 +173,7 @@ impl Pipeline {
 
     /// When a batch that is not full is to be committed all the same.
     pub fn deadline(&self, config: &Config) -> Option<Instant> {
-        match self.committing {
-            None if !self.failed => self.ready_since.map(|since| since + config.commit_delay),
-            _ => None,
-        }
+        self.ready_since.filter(|_| !self.failed && self.committing.is_none()).map(|since| since + config.commit_delay)
     }
 
     /// The next piece of work, if there is room for one.
@@ -172,7 +187,23 @@ impl Pipeline {
         if self.failed {
             return None;
         }
+        if config.plants(Planted::CoverageFirst) {
+            self.hasten_marks();
+        }
         self.poll_verify(config, tickets).or_else(|| self.poll_commit(now, config, wall_secs, tickets))
+    }
+
+    /// The fault of that name: marks overtake the events before them, and are committed at once.
+    fn hasten_marks(&mut self) {
+        for entry in std::mem::take(&mut self.queue) {
+            match entry {
+                Entry::Mark(source, mark) => {
+                    self.ready.push_front(Ready::Mark(source, mark));
+                    self.ready_since = Some(Instant::ZERO);
+                }
+                event => self.queue.push_back(event),
+            }
+        }
     }
 
     fn poll_verify(&mut self, config: &Config, tickets: &mut crate::engine::Tickets) -> Option<Work> {
@@ -378,6 +409,9 @@ impl Pipeline {
             Verdict::Invalid(why) => {
                 outcomes.events.push((source, Settled::Invalid(why)));
                 self.settle(source, bytes);
+                if config.plants(Planted::SeenBeforeCommit) {
+                    self.settle_copies(id, outcomes);
+                }
                 return self.next_copies(id);
             }
         }
@@ -419,6 +453,7 @@ impl Pipeline {
         if let Some(held) = self.bytes.get_mut(&source.relay) {
             *held = held.saturating_sub(bytes);
         }
+        self.events = self.events.saturating_sub(1);
     }
 
     /// The first copy is settled: those that waited for it are duplicates.

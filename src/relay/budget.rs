@@ -1,6 +1,6 @@
 //! What one relay can take at a time, as stated, shown or assumed.
 
-use crate::engine::Config;
+use crate::engine::{Config, Planted};
 use crate::protocol::RelayInfo;
 
 /// The limits of one relay, as far as they are known.
@@ -14,6 +14,7 @@ pub struct Budget {
     page_cap_plausible_min: usize,
     ids_per_request: usize,
     negentropy_frame_bytes_max: u64,
+    planted: Option<Planted>,
 }
 
 /// The smallest frame limit that the negentropy protocol knows, in bytes.
@@ -31,7 +32,13 @@ impl Budget {
             page_cap_plausible_min: config.page_cap_plausible_min.max(1),
             ids_per_request: config.ids_per_request.max(1),
             negentropy_frame_bytes_max: config.negentropy_frame_bytes_max.max(NEGENTROPY_FRAME_BYTES_MIN),
+            planted: config.planted(),
         }
+    }
+
+    /// Is this fault put in on purpose?
+    pub(crate) fn plants(&self, fault: Planted) -> bool {
+        self.planted == Some(fault)
     }
 
     /// Takes hints from the relay information document. They only ever lower what is asked.

@@ -26,6 +26,7 @@ pub enum HealthState {
 pub struct Health {
     failures: u32,
     failing_since: Option<Instant>,
+    failed_at: Option<Instant>,
     retry_at: Option<Instant>,
     cooldown_until: Option<Instant>,
     recovered_at: Option<Instant>,
@@ -58,9 +59,17 @@ impl Health {
         self.connected = false;
         self.recovered_at = None;
         self.failures = self.failures.saturating_add(1);
+        self.failed_at = Some(now);
         let since = *self.failing_since.get_or_insert(now);
         let wait = if now - since >= config.dead_after { config.dead_retry } else { self.backoff(config, rng) };
         self.retry_at = Some(now + wait);
+    }
+
+    /// Whatever the last failure was due to may be over: the relay may be tried at once, though not sooner after the last
+    /// attempt than ever. A cooldown stays.
+    pub fn retry_soon(&mut self, config: &Config) {
+        let soonest = self.failed_at.map(|at| at + config.backoff_floor);
+        self.retry_at = self.retry_at.min(soonest);
     }
 
     /// We closed the connection ourselves, for no fault.

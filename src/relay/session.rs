@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::engine::{ConnId, HistoryId};
-use crate::runtime::Instant;
+use crate::runtime::{Instant, Now};
 
 /// What a subscription is for. A history's events go to the machine named here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub enum Purpose {
     Ids,
     /// A reconciliation.
     Negentropy,
+    /// To see whether the relay is still there. No history's.
+    Probe,
 }
 
 /// One open subscription.
@@ -78,8 +80,14 @@ pub struct Session {
     pub link: Link,
     /// Authentication.
     pub auth: Auth,
-    /// When the last frame came, of whatever kind.
+    /// When the connection was opened.
+    pub connected_at: Instant,
+    /// When the last frame came, of whatever kind; before the first one, when the connection was opened.
     pub last_frame_at: Instant,
+    /// The same in wall time, in seconds since 1970.
+    pub last_frame_secs: u64,
+    /// A probe is due, however lately the last frame came.
+    pub probe_due: bool,
     /// Bytes that nobody asked for, since the last useful frame.
     pub unsolicited_bytes: usize,
     /// Is the socket being read?
@@ -95,7 +103,10 @@ impl Default for Session {
         Self {
             link: Link::Down,
             auth: Auth::default(),
+            connected_at: Instant::ZERO,
             last_frame_at: Instant::ZERO,
+            last_frame_secs: 0,
+            probe_due: false,
             unsolicited_bytes: 0,
             reading: true,
             ended: VecDeque::new(),
@@ -171,15 +182,39 @@ impl Session {
         self.subscriptions.get_mut(&id)
     }
 
-    /// The relay was not read for a while: what it may have sent meanwhile is no silence.
+    /// The connection is open.
+    pub fn handle_connected(&mut self, conn: ConnId, now: Now) {
+        self.link = Link::Up { conn };
+        self.connected_at = now.instant;
+        self.note_frame(now);
+    }
+
+    /// A frame has come.
+    pub fn note_frame(&mut self, now: Now) {
+        self.last_frame_at = now.instant;
+        self.last_frame_secs = now.unix_secs;
+    }
+
+    /// Up to when, in seconds since 1970, the relay was certainly there: its last frame. The machine's monotonic clock
+    /// may have stood still while it slept, and its wall clock may have been set since: the earlier of the two counts.
+    pub fn alive_until_secs(&self, now: Now) -> u64 {
+        let silent_secs = (now.instant - self.last_frame_at).as_secs();
+        now.unix_secs.saturating_sub(silent_secs).min(self.last_frame_secs)
+    }
+
+    /// The relay was not read for a while: what it may have sent meanwhile is no silence of its requests.
     pub fn excuse_silence(&mut self, now: Instant) {
-        self.last_frame_at = now;
         self.subscriptions.values_mut().for_each(|subscription| subscription.progress_at = now);
     }
 
     /// All open subscriptions.
     pub fn subscriptions(&self) -> impl Iterator<Item = (u64, &Subscription)> {
         self.subscriptions.iter().map(|(id, subscription)| (*id, subscription))
+    }
+
+    /// The probe that is open, if there is one.
+    pub fn probe(&self) -> Option<u64> {
+        self.subscriptions().find(|(_, open)| open.purpose == Purpose::Probe).map(|(id, _)| id)
     }
 
     /// Open REQ subscriptions; negentropy ids are a namespace of their own.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::checks::Watch;
 use super::honest::at_once;
 use super::world::Happening;
-use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayOptions, RelayReport};
+use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayOptions, RelayReport, Sizes};
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
 use crate::runtime::{CloseReason, Frame, Instant, Now};
@@ -222,6 +222,11 @@ impl Node {
     /// How things stand at every relay.
     pub fn reports(&self) -> Vec<RelayReport> {
         self.engine.reports()
+    }
+
+    /// How much the engine holds.
+    pub fn sizes(&self) -> Sizes {
+        self.engine.sizes()
     }
 
     /// What is held.

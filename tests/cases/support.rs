@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions, RelayReport};
+use relaysync::engine::{Config, Direction, Gap, GapReason, Phase, RelayOptions, RelayReport};
 use relaysync::protocol::{ClientMessage, Event, Filter, RelayUrl, Window};
-use relaysync::sim::{EngineId, NOW_SECS, Remote, World, notes};
+use relaysync::runtime::{CloseReason, Instant};
+use relaysync::sim::{EngineId, NOW_SECS, Remote, World, note, notes};
 use relaysync::store::Method;
 
 /// One engine, one relay, and what became of it.
@@ -126,12 +127,78 @@ impl Played {
     }
 }
 
+/// A daemon, live at one relay.
+pub(crate) struct Daemon {
+    pub(crate) world: World,
+    pub(crate) engine: EngineId,
+    pub(crate) relay: RelayUrl,
+    sent: u64,
+}
+
+impl Daemon {
+    pub(crate) fn new(remote: Remote) -> Self {
+        Self::configured(daemon(), remote)
+    }
+
+    pub(crate) fn configured(config: Config, remote: Remote) -> Self {
+        let mut world = World::new();
+        let relay = world.add_relay("wss://relay.example", remote);
+        let engine = world.add_engine(config);
+        world.sync_with(engine, &relay, [Filter::new()], LIVE);
+        world.run(Duration::from_secs(40));
+        Self { world, engine, relay, sent: 0 }
+    }
+
+    pub(crate) fn secs(&mut self, secs: u64) {
+        self.world.run(Duration::from_secs(secs));
+    }
+
+    pub(crate) fn publish_now(&mut self) -> Event {
+        self.sent += 1;
+        let event = note(self.world.now().unix_secs).content(format!("live {}", self.sent)).sign();
+        self.world.publish(&self.relay, std::slice::from_ref(&event));
+        event
+    }
+
+    #[track_caller]
+    pub(crate) fn is_equal(&self) {
+        let (here, there) = (self.world.held(self.engine), self.world.held_by(&self.relay));
+        assert!(here == there, "{} here, {} there\n{}", here.len(), there.len(), self.world.trace());
+        let report = self.report();
+        assert!(report.complete && report.phase == Phase::Live, "{report:#?}\n{}", self.world.trace());
+    }
+    pub(crate) fn report(&self) -> RelayReport {
+        self.world.node(self.engine).reports().remove(0)
+    }
+
+    /// When the relay was probed.
+    pub(crate) fn probes(&self) -> Vec<Instant> {
+        let heard = self.world.relay(&self.relay).heard.iter();
+        heard.filter(|(_, frame)| is_probe(frame)).map(|(at, _)| *at).collect()
+    }
+
+    /// Has this side closed a connection because nothing came?
+    pub(crate) fn has_cut(&self) -> bool {
+        has_cut(&self.world, self.engine)
+    }
+}
+
+pub(crate) fn has_cut(world: &World, engine: EngineId) -> bool {
+    world.node(engine).closed.contains(&CloseReason::Silent)
+}
+
+/// Does this REQ ask for an event that cannot be?
+pub(crate) fn is_probe(frame: &str) -> bool {
+    frame.starts_with("[\"REQ\"") && frame.contains(&"0".repeat(64))
+}
+
+/// The filters of all REQs but probes, in order.
 pub(crate) fn filters_asked(world: &World, relay: &RelayUrl) -> Vec<Filter> {
     let filters = |frame: &str| match ClientMessage::parse(frame) {
         Ok(ClientMessage::Req { filters, .. }) => filters,
         _ => Vec::new(),
     };
-    world.relay(relay).heard_of("REQ").into_iter().flat_map(filters).collect()
+    world.relay(relay).heard_of("REQ").into_iter().filter(|frame| !is_probe(frame)).flat_map(filters).collect()
 }
 
 /// A job without progress reports: they would only lengthen the trace.

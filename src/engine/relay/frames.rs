@@ -14,7 +14,7 @@ use crate::runtime::{CloseReason, Frame, SignError};
 impl Relay {
     pub(in crate::engine) fn handle_frames(&mut self, frames: &[Frame], ctx: &mut Ctx<'_>) {
         let conn = self.session.conn();
-        self.session.last_frame_at = ctx.now.instant;
+        self.session.note_frame(ctx.now);
         for frame in frames {
             self.counters.bytes_in += frame.len() as u64;
             self.handle_frame(frame, ctx);
@@ -146,12 +146,14 @@ impl Relay {
         match open {
             Some((_, open)) if open.purpose == Purpose::Live => open.answered = true,
             Some((id, open)) if open.purpose != Purpose::Negentropy => {
-                if open.purpose == Purpose::Page {
-                    let owner = open.history;
+                let (purpose, owner) = (open.purpose, open.history);
+                if purpose == Purpose::Page {
                     self.session.note_ended(id, owner, ctx.config.ended_pages_kept);
                 }
                 self.record_useful(ctx.now.instant);
-                self.record_progress();
+                if purpose != Purpose::Probe {
+                    self.record_progress();
+                }
                 self.end_request(id, Answer::End(hint), true, ctx);
             }
             _ => self.counters.stray_eose += 1,
@@ -346,7 +348,9 @@ impl Relay {
             return;
         }
         self.end_request(id, Answer::Again, false, ctx);
-        self.wait_for_auth(owner, words, ctx);
+        if purpose != Purpose::Probe {
+            self.wait_for_auth(owner, words, ctx);
+        }
     }
 
     pub(super) fn wait_for_auth(&mut self, owner: HistoryId, words: &str, ctx: &mut Ctx<'_>) {

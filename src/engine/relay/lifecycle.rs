@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::{Ctx, Relay};
-use crate::engine::{Effect, GapReason, HistoryId, RelayOptions};
-use crate::fetch::{Answer, History, HistoryParts};
-use crate::plan::{Interest, Todo, windows_to_fetch};
-use crate::protocol::{FilterKey, RelayInfo, Window};
-use crate::relay::session::{Link, Subscription};
+use crate::engine::{Effect, GapReason, Planted, RelayOptions};
+use crate::fetch::Answer;
+use crate::plan::Interest;
+use crate::protocol::{FilterKey, RelayInfo};
+use crate::relay::session::Link;
 use crate::relay::{Purpose, Refusal};
-use crate::runtime::{CloseReason, Instant, Now};
-use crate::store::Method;
+use crate::runtime::CloseReason;
 
 impl Relay {
     pub(in crate::engine) fn set_interests(
@@ -26,6 +25,7 @@ impl Relay {
         self.live_due = true;
         let dropped: BTreeSet<Interest> = self.interests.set_target(target).into_iter().collect();
         if is_other_way {
+            self.retries.clear();
             self.waiting.clear();
             self.interests.clear();
         }
@@ -34,6 +34,7 @@ impl Relay {
         for interest in &dropped {
             self.forget_gaps(&FilterKey::of(interest.filter()));
             self.stale.remove(interest);
+            self.retries.remove(interest);
             self.drop_live(interest, ctx);
         }
         if !options.live {
@@ -44,52 +45,7 @@ impl Relay {
         self.pump(ctx);
     }
 
-    fn drop_histories(&mut self, which: impl Fn(&History) -> bool, ctx: &mut Ctx<'_>) {
-        let over: Vec<HistoryId> =
-            self.histories.iter().filter(|(_, history)| which(history)).map(|(id, _)| *id).collect();
-        for id in over {
-            self.histories.remove(&id);
-            self.close_requests_of(id, ctx);
-        }
-    }
-
-    /// Begins the next interest that waits.
-    pub(super) fn begin_history(&mut self, ctx: &mut Ctx<'_>) -> Option<HistoryId> {
-        let interest = self.waiting.pop_front()?;
-        self.forget_gaps(&FilterKey::of(interest.filter()));
-        self.stale.remove(&interest);
-        let id = ctx.tickets.next_history();
-        let (todo, method) = self.todo(&interest, ctx);
-        let options = RelayOptions { method, ..self.options };
-        let parts = HistoryParts { id, interest, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
-        let history = History::new(parts, ctx.config);
-        self.histories.insert(id, history);
-        Some(id)
-    }
-
-    /// What is left to fetch of an interest, and how. After a short absence of a live relay that is what it may have
-    /// got meanwhile, and REQ with `since` costs less than a comparison of everything.
-    fn todo(&self, interest: &Interest, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
-        let filter = interest.filter();
-        let window = Window::of(filter);
-        // What the relay lacks shows only when all that it has is known.
-        let proofs = match self.coverage.get(&FilterKey::of(filter)) {
-            Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
-            _ => &[],
-        };
-        let todo = windows_to_fetch(
-            window,
-            proofs,
-            ctx.now.unix_secs,
-            ctx.config.quick_reconnect_max,
-            ctx.config.overlap_secs,
-        );
-        let quick = self.live_until_secs.is_some() && !todo.kept.is_empty();
-        let method = self.options.method.or(quick.then_some(Method::Req));
-        (todo, method)
-    }
-
-    fn wants_connection(&self) -> bool {
+    pub(super) fn wants_connection(&self) -> bool {
         !self.given_up && !self.is_done() && !self.interests.target().is_empty()
     }
 
@@ -106,34 +62,14 @@ impl Relay {
 
     pub(in crate::engine) fn handle_connected(&mut self, ctx: &mut Ctx<'_>) {
         let Link::Connecting { conn, .. } = self.session.link else { return };
-        self.session.link = Link::Up { conn };
-        self.session.last_frame_at = ctx.now.instant;
+        self.session.handle_connected(conn, ctx.now);
         self.health.record_connected();
         self.counters.connections += 1;
         // A hint that may be late, wrong or never come: nothing waits for it.
         ctx.out.push_back(Effect::FetchInfo { dial: self.dial(ctx.config) });
         self.renew_after_absence(ctx);
+        self.plan_full_pass(ctx);
         self.pump(ctx);
-    }
-
-    /// What was confirmed before the link was lost is fetched again, as far as it may have changed.
-    fn renew_after_absence(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(lost_at) = self.disconnected_at.take() else { return };
-        let long = ctx.now.instant - lost_at > ctx.config.quick_reconnect_max;
-        if long {
-            self.negentropy_refused = None;
-        }
-        if !self.options.live {
-            return;
-        }
-        if long {
-            self.histories.clear();
-            self.waiting.clear();
-            self.interests.clear();
-        } else {
-            self.interests.unconfirm_all();
-        }
-        self.waiting.extend(self.interests.begin_new());
     }
 
     pub(in crate::engine) fn handle_info(&mut self, text: &str) {
@@ -143,10 +79,11 @@ impl Relay {
     }
 
     /// The link is down: everything under way is to be asked again.
-    pub(super) fn lose_connection(&mut self, now: Now) {
+    pub(super) fn lose_connection(&mut self, ctx: &Ctx<'_>) {
         if self.session.conn().is_some() {
-            self.disconnected_at = Some(now.instant);
-            self.bump_proofs(now);
+            let from_connect = ctx.config.plants(Planted::QuickFromConnect);
+            self.disconnected_at = Some(if from_connect { self.session.connected_at } else { ctx.now.instant });
+            self.bump_proofs(ctx.now);
         }
         self.session.reset();
         self.live_due = true;
@@ -160,32 +97,6 @@ impl Relay {
         }
     }
 
-    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: proofs that
-    /// reach to the newest hold until then.
-    pub(super) fn bump_proofs(&mut self, now: Now) {
-        if !self.options.live {
-            return;
-        }
-        let silent_secs = (now.instant - self.session.last_frame_at).as_secs();
-        let until = now.unix_secs.saturating_sub(silent_secs);
-        self.live_until_secs = Some(until);
-        let served: BTreeSet<FilterKey> = self
-            .interests
-            .confirmed()
-            .iter()
-            .filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest))
-            .map(|interest| FilterKey::of(interest.filter()))
-            .collect();
-        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| served.contains(*key)) {
-            coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
-        }
-    }
-
-    fn is_served_live(&self, interest: &Interest) -> bool {
-        let open = self.live.get(interest).and_then(|live| live.subscription);
-        open.and_then(|id| self.session.subscription(id)).is_some_and(|open| open.answered)
-    }
-
     pub(in crate::engine) fn handle_disconnected(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
         self.last_error = Some(reason.to_string());
         if let CloseReason::Remote(words) = reason
@@ -194,7 +105,7 @@ impl Relay {
             self.counters.rate_limits += 1;
             self.health.record_rate_limit(ctx.now.instant, ctx.config);
         }
-        self.lose_connection(ctx.now);
+        self.lose_connection(ctx);
         self.fail(reason, ctx);
     }
 
@@ -224,6 +135,7 @@ impl Relay {
 
     pub(in crate::engine) fn give_up(&mut self, reason: &GapReason, ctx: &mut Ctx<'_>) {
         self.given_up = true;
+        self.retries.clear();
         self.give_up_histories(reason, ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);
@@ -245,97 +157,6 @@ impl Relay {
             self.session.subscriptions().filter(|(_, open)| open.purpose != Purpose::Live).map(|(id, _)| id).collect();
         for id in open {
             self.end_request(id, Answer::Again, true, ctx);
-        }
-    }
-
-    /// Whatever is due at this moment.
-    pub(in crate::engine) fn handle_tick(&mut self, ctx: &mut Ctx<'_>) {
-        let now = ctx.now.instant;
-        match self.session.link {
-            Link::Connecting { give_up_at, .. } if give_up_at <= now => {
-                self.cut(CloseReason::Connect(crate::runtime::ConnectError::TimedOut), ctx);
-                return;
-            }
-            Link::Up { .. } => self.handle_stalls(ctx),
-            _ => {}
-        }
-        if self.auth_wait_until.is_some_and(|until| until <= now) {
-            self.fail_auth("no challenge, or no answer to ours, in time", ctx);
-        }
-        self.pump(ctx);
-    }
-
-    fn handle_stalls(&mut self, ctx: &mut Ctx<'_>) {
-        let (now, stall) = (ctx.now.instant, ctx.config.stall);
-        if !self.session.reading {
-            return;
-        }
-        let holding: BTreeSet<HistoryId> =
-            self.histories.iter().filter(|(_, history)| history.holds_reply()).map(|(id, _)| *id).collect();
-        let stalled: Vec<u64> = self
-            .session
-            .subscriptions()
-            .filter(|(_, open)| open.progress_at + stall <= now && self.owes_answer(open))
-            .filter(|(_, open)| open.purpose != Purpose::Negentropy || !holding.contains(&open.history))
-            .map(|(id, _)| id)
-            .collect();
-        for id in stalled {
-            let Some(open) = self.session.subscription_mut(id) else { continue };
-            let (purpose, opened_at) = (open.purpose, open.opened_at);
-            if purpose == Purpose::Live {
-                self.refuse_live(id, "no answer to limit 0", ctx);
-                continue;
-            }
-            self.end_request(id, Answer::Stalled, true, ctx);
-            // Silence to NEG-OPEN is a refusal; silence to a REQ, with no frame at all since, is a dead link.
-            if purpose != Purpose::Negentropy && self.session.last_frame_at < opened_at {
-                self.cut(CloseReason::Silent, ctx);
-                return;
-            }
-        }
-        for history in self.histories.values_mut() {
-            let publish = history.publish_mut();
-            if publish.waiting_since().is_some_and(|at| at + stall <= now) {
-                publish.handle_lost();
-            }
-        }
-    }
-
-    /// Is the relay to answer this subscription? A live one by `since` may be served without a word until something
-    /// new comes.
-    fn owes_answer(&self, open: &Subscription) -> bool {
-        let by_since = || self.live.values().any(|live| live.id == open.history && live.by_since);
-        open.purpose != Purpose::Live || !open.answered && !by_since()
-    }
-
-    /// When something is due next, and what.
-    pub(in crate::engine) fn deadline(&mut self, ctx: &Ctx<'_>) -> Option<(Instant, &'static str)> {
-        let (now, stall) = (ctx.now.instant, ctx.config.stall);
-        match self.session.link {
-            Link::Down if self.wants_connection() => Some((self.health.blocked_until(now).unwrap_or(now), "connect")),
-            Link::Down => None,
-            Link::Connecting { give_up_at, .. } => Some((give_up_at, "connect timeout")),
-            Link::Up { .. } => {
-                let requests = self
-                    .session
-                    .subscriptions()
-                    .filter(|(_, open)| self.owes_answer(open))
-                    .filter(|(_, open)| {
-                        open.purpose != Purpose::Negentropy
-                            || !self.histories.get(&open.history).is_some_and(History::holds_reply)
-                    })
-                    .map(|(_, open)| open.progress_at + stall)
-                    .min();
-                let published =
-                    self.histories.values_mut().filter_map(|history| history.publish_mut().waiting_since()).min();
-                let due = [
-                    requests.filter(|_| self.session.reading).map(|at| (at, "stall")),
-                    published.filter(|_| self.session.reading).map(|at| (at + stall, "no OK")),
-                    self.auth_wait_until.map(|at| (at, "authentication")),
-                    self.health.cooldown(now).map(|at| (at, "cooldown")),
-                ];
-                due.into_iter().flatten().min()
-            }
         }
     }
 }

@@ -1,17 +1,21 @@
 //! One relay inside the engine: it owns the session, the health, the limits and the histories, and routes what comes.
 //!
-//! `frames` reads what the relay sends, `requests` decides what to send, `lifecycle` connects and gives up.
+//! `frames` reads what the relay sends, `requests` decides what to send, `passes` what to look at again, `lifecycle`
+//! connects and gives up, `probe` finds out whether the relay is still there, `timers` knows what is due when.
 
 mod frames;
 mod lifecycle;
+mod passes;
+mod probe;
 mod requests;
+mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::items::ItemCache;
 use super::{
-    Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Ticket,
-    Tickets,
+    Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
+    Ticket, Tickets,
 };
 use crate::fetch::{History, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
@@ -20,6 +24,7 @@ use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
+use passes::GapRetry;
 
 /// What a relay works with while it handles one thing.
 pub(super) struct Ctx<'a> {
@@ -69,6 +74,10 @@ pub(super) struct Relay {
     live_due: bool,
     /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
     stale: BTreeSet<Interest>,
+    /// Filters whose last pass has left gaps.
+    retries: BTreeMap<Interest, GapRetry>,
+    /// When everything is to be begun anew.
+    full_pass_at: Option<Instant>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
     counters: Counters,
@@ -107,6 +116,8 @@ impl Relay {
             live: BTreeMap::new(),
             live_due: true,
             stale: BTreeSet::new(),
+            retries: BTreeMap::new(),
+            full_pass_at: None,
             negentropy_refused: None,
             coverage,
             counters: Counters::default(),
@@ -193,6 +204,7 @@ impl Relay {
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
             self.interests.confirm(&history.interest);
+            self.plan_gap_retry(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
             }
@@ -262,7 +274,16 @@ impl Relay {
         }
     }
 
-    /// Begins all interests anew, as after events came from elsewhere that this relay is to get.
+    /// What this relay holds.
+    pub(super) fn add_sizes(&self, sizes: &mut Sizes) {
+        sizes.history_ids += self.histories.values().map(History::ids).sum::<usize>();
+        sizes.histories += self.histories.len();
+        sizes.histories_waiting += self.waiting.len();
+        sizes.subscriptions += self.session.subscriptions().count();
+        sizes.gaps += self.gaps.len() + self.histories.values().map(|history| history.gaps.len()).sum::<usize>();
+    }
+
+    /// Begins all interests anew, for a full pass or after events came from elsewhere that this relay is to get.
     pub(super) fn restart(&mut self, ctx: &mut Ctx<'_>) {
         if self.given_up {
             return;
@@ -286,16 +307,22 @@ impl Relay {
         if reading != self.session.reading {
             self.session.reading = reading;
             if reading {
-                self.session.excuse_silence(ctx.now.instant);
+                self.excuse_silence(ctx.now.instant);
             }
             ctx.out.push_back(Effect::SetReading { conn, reading });
         }
+    }
+
+    /// Nothing could be heard for a while: whatever the relay owes is awaited from now on.
+    fn excuse_silence(&mut self, now: Instant) {
+        self.session.excuse_silence(now);
+        self.histories.values_mut().for_each(|history| history.publish_mut().excuse_silence(now));
     }
 
     fn close(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {
         if let Some(conn) = self.session.any_conn() {
             ctx.out.push_back(Effect::Close { conn, reason });
         }
-        self.lose_connection(ctx.now);
+        self.lose_connection(ctx);
     }
 }

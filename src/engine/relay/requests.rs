@@ -17,9 +17,11 @@ impl Relay {
     /// Goes on with everything, as far as possible now.
     pub(in crate::engine) fn pump(&mut self, ctx: &mut Ctx<'_>) {
         self.settle_histories(ctx);
+        self.retry_gaps(ctx);
         self.poll_needs(ctx);
         self.connect_if_due(ctx);
         if self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none() {
+            self.begin_full_pass_if_due(ctx);
             self.open_live(ctx);
             self.renew_stale();
             self.begin_waiting(ctx);
@@ -27,6 +29,7 @@ impl Relay {
             self.poll_asks(ctx);
             self.settle_histories(ctx);
             self.poll_needs(ctx);
+            self.probe_if_due(ctx);
         }
         if self.is_done() && self.session.any_conn().is_some() {
             self.close(CloseReason::Done, ctx);

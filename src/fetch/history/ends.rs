@@ -2,7 +2,7 @@
 
 use super::super::page::PageEnd;
 use super::super::reconcile::{Step, WindowEnd};
-use super::{Ask, FullSecond, History, Reconcile, Stage};
+use super::{FullSecond, History, Reconcile, Stage};
 use crate::engine::{Config, Gap, GapReason};
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Item, ItemSet, Window};
@@ -45,7 +45,7 @@ impl History {
                 answer => self.ids.handle_end(subscription, matches!(answer, Answer::End(_)), budget),
             },
             Purpose::Negentropy => self.end_reconciliation(answer, budget, config, now_secs),
-            Purpose::Live => {}
+            Purpose::Live | Purpose::Probe => {}
         }
     }
 
@@ -380,12 +380,5 @@ impl History {
             return;
         }
         self.gaps.push(Gap { filter: self.key.clone(), window, reason });
-    }
-}
-
-impl Ask {
-    /// Does this open a REQ subscription?
-    pub fn opens_subscription(&self) -> bool {
-        matches!(self, Self::Req(..) | Self::Ids(_))
     }
 }

@@ -6,88 +6,22 @@
 
 mod coverage;
 mod ends;
+mod parts;
+mod stages;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use ends::Answer;
+pub use parts::{Ask, HistoryParts, Need, Stage};
 
 use super::{Arrival, FullSecond, IdFetch, Page, Publish, Reconcile, Seen, Split};
 use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
-use crate::plan::{Interest, Todo};
+use crate::plan::Interest;
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::relay::{Budget, Purpose};
 use crate::runtime::Instant;
-use crate::store::{Coverage, Method, Proof, Record};
-
-/// Where a history stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// What is held is being loaded.
-    Loading,
-    /// The relay's events are being fetched.
-    Fetching,
-    /// Seconds that overflow a page are being fetched.
-    Seconds,
-    /// What the relay lacks is being sent.
-    Publishing,
-    /// Everything has come; the proof waits to be durable.
-    Settling,
-    /// Over.
-    Done,
-}
-
-/// What to send.
-#[derive(Debug)]
-pub enum Ask {
-    /// Open a subscription.
-    Req(Purpose, Filter),
-    /// Open a subscription for these ids.
-    Ids(Vec<[u8; 32]>),
-    /// Open a reconciliation.
-    NegOpen(Filter, Vec<u8>),
-    /// Go on with the reconciliation.
-    NegMsg(u64, Vec<u8>),
-    /// Close the reconciliation.
-    NegClose(u64),
-    /// Publish.
-    Event(Record),
-}
-
-/// What to get from, or give to, the store.
-#[derive(Debug)]
-pub enum Need {
-    /// All items of the filter.
-    Items,
-    /// Which of these ids are known?
-    Known(Vec<[u8; 32]>),
-    /// Events to publish.
-    Events(Vec<[u8; 32]>),
-    /// Commit this behind all events so far.
-    Mark {
-        /// The proofs so far.
-        coverage: Coverage,
-        /// Nothing more will follow: there is nothing to wait for.
-        last: bool,
-    },
-}
-
-/// What a history is made from.
-#[derive(Debug)]
-pub struct HistoryParts {
-    /// Its number.
-    pub id: HistoryId,
-    /// What it fetches.
-    pub interest: Interest,
-    /// From whom.
-    pub relay: RelayUrl,
-    /// How.
-    pub options: RelayOptions,
-    /// What is left to fetch, and what is proven already.
-    pub todo: Todo,
-    /// Wall time, in seconds since 1970: what the relay gets from now on is not covered.
-    pub now_secs: u64,
-}
+use crate::store::{Method, Record};
 
 /// The state of one history.
 #[derive(Debug)]
@@ -353,7 +287,7 @@ impl History {
                 self.page.as_mut().map(|(page, _)| page.handle_event(seen))
             }
             Purpose::Split => self.split.as_mut().map(|split| split.handle_event(seen)),
-            Purpose::Live | Purpose::Negentropy => None,
+            Purpose::Live | Purpose::Negentropy | Purpose::Probe => None,
         };
         if arrival == Some(Arrival::New) && self.options.direction.is_up() {
             self.relay_ids.push(seen.id);
@@ -366,8 +300,18 @@ impl History {
         match purpose {
             Purpose::Page => self.page.as_ref().map_or(0, |(page, _)| page.answer_events()),
             Purpose::Split => self.split.as_ref().map_or(0, Split::answer_events),
-            Purpose::Ids | Purpose::Live | Purpose::Negentropy => 0,
+            Purpose::Ids | Purpose::Live | Purpose::Negentropy | Purpose::Probe => 0,
         }
+    }
+
+    /// Ids that are remembered.
+    pub fn ids(&self) -> usize {
+        let page = self.page.as_ref().map_or(0, |(page, _)| page.ids());
+        let seconds: usize = self.seconds.iter().map(|full| full.seen.len()).sum();
+        let split = self.split.as_ref().map_or(0, Split::ids);
+        let reconcile = self.reconcile.as_ref().map_or(0, Reconcile::ids);
+        let downloads = self.unchecked.len() + self.ids.ids();
+        page + seconds + split + reconcile + downloads + self.relay_ids.len() + self.publish.ids()
     }
 
     /// The answer to [`Need::Known`].
@@ -421,81 +365,12 @@ impl History {
     }
 
     /// What this history sends.
+    pub fn publish(&self) -> &Publish {
+        &self.publish
+    }
+
+    /// What this history sends, to be changed.
     pub fn publish_mut(&mut self) -> &mut Publish {
         &mut self.publish
-    }
-
-    /// Goes on to the next stage where this one is through. Call after everything that happens.
-    pub fn advance(&mut self, budget: &Budget, config: &Config) {
-        if self.stage == Stage::Fetching || self.stage == Stage::Seconds {
-            self.settle_reconciliation(budget, config);
-        }
-        if self.stage == Stage::Seconds && self.reconcile.is_none() {
-            self.settle_split();
-        }
-        if self.stage == Stage::Fetching && self.is_fetched() {
-            self.stage = Stage::Seconds;
-        }
-        if self.stage == Stage::Seconds && self.is_fetched() && self.seconds.is_empty() && self.split.is_none() {
-            self.compare();
-            self.stage = Stage::Publishing;
-        }
-        if self.stage == Stage::Publishing && self.publish.is_idle() {
-            self.report_publishing();
-            self.report_missing();
-            self.stage = Stage::Settling;
-            self.mark_due = self.keeps_coverage;
-        }
-        if self.stage == Stage::Settling && !self.mark_due && self.marks_on_the_way == 0 && self.unsettled == 0 {
-            self.stage = Stage::Done;
-        }
-    }
-
-    fn is_fetched(&self) -> bool {
-        self.page.is_none() && self.windows.is_empty() && self.reconcile.is_none() && self.is_downloaded()
-    }
-
-    fn is_downloaded(&self) -> bool {
-        self.ids.is_idle() && self.unchecked.is_empty() && !self.checking && self.held_reply.is_none()
-    }
-
-    /// What the relay was not seen to have in the windows that were paged is offered to it.
-    fn compare(&mut self) {
-        let paged = std::mem::take(&mut self.paged);
-        if !self.options.direction.is_up() {
-            return;
-        }
-        self.relay_ids.sort_unstable();
-        let set = self.set.clone();
-        for item in paged.iter().flat_map(|window| &set.items()[set.range(*window)]) {
-            if self.relay_ids.binary_search(&item.id).is_err() {
-                self.publish.offer(item.id);
-            }
-        }
-        self.relay_ids = Vec::new();
-    }
-
-    fn report_publishing(&mut self) {
-        let whole = Window::of(self.filter());
-        if let Some((events, reason)) = self.publish.refused.take() {
-            self.add_gap(whole, GapReason::NotAccepted { events, reason });
-        }
-        if self.publish.unacknowledged > 0 {
-            self.add_gap(whole, GapReason::Unacknowledged { events: self.publish.unacknowledged });
-        }
-    }
-
-    fn report_missing(&mut self) {
-        let events = self.ids.missing().len();
-        if events > 0 {
-            self.add_gap(Window::of(self.filter()), GapReason::NotDelivered { events });
-        }
-    }
-
-    /// The proofs so far, as they are committed.
-    fn coverage(&self) -> Coverage {
-        let current = self.page.as_ref().map(|(page, window)| (page.rest(), *window));
-        let windows: Vec<Proof> = self.proofs.windows(current, &self.gaps);
-        Coverage { relay: self.relay.clone(), filter: self.key.clone(), windows }
     }
 }

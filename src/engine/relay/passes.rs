@@ -1,0 +1,189 @@
+//! Passes over what is wanted: the first one, quick ones after a short absence, a full one each day, and another look
+//! at filters with gaps.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::{Ctx, Relay};
+use crate::engine::{HistoryId, RelayOptions};
+use crate::fetch::{History, HistoryParts};
+use crate::plan::{Interest, Todo, windows_to_fetch};
+use crate::protocol::{FilterKey, Window};
+use crate::runtime::{Instant, Now};
+use crate::store::Method;
+
+/// A filter with gaps, to be looked at again.
+#[derive(Debug)]
+pub(super) struct GapRetry {
+    /// How long the wait was after the last pass over the filter.
+    wait: Duration,
+    /// When its turn is; `None` while it is looked at.
+    at: Option<Instant>,
+}
+
+impl Relay {
+    pub(super) fn drop_histories(&mut self, which: impl Fn(&History) -> bool, ctx: &mut Ctx<'_>) {
+        let over: Vec<HistoryId> =
+            self.histories.iter().filter(|(_, history)| which(history)).map(|(id, _)| *id).collect();
+        for id in over {
+            self.histories.remove(&id);
+            self.close_requests_of(id, ctx);
+        }
+    }
+
+    /// Begins the next interest that waits.
+    pub(super) fn begin_history(&mut self, ctx: &mut Ctx<'_>) -> Option<HistoryId> {
+        let interest = self.waiting.pop_front()?;
+        self.forget_gaps(&FilterKey::of(interest.filter()));
+        self.stale.remove(&interest);
+        if let Some(retry) = self.retries.get_mut(&interest) {
+            retry.at = None;
+        }
+        let id = ctx.tickets.next_history();
+        let (todo, method) = self.todo(&interest, ctx);
+        let options = RelayOptions { method, ..self.options };
+        let parts = HistoryParts { id, interest, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
+        let history = History::new(parts, ctx.config);
+        self.histories.insert(id, history);
+        Some(id)
+    }
+
+    /// What is left to fetch of an interest, and how. After a short absence of a live relay that is what it may have
+    /// got meanwhile, and REQ with `since` costs less than a comparison of everything.
+    fn todo(&self, interest: &Interest, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
+        let filter = interest.filter();
+        let window = Window::of(filter);
+        // What the relay lacks shows only when all that it has is known.
+        let proofs = match self.coverage.get(&FilterKey::of(filter)) {
+            Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
+            _ => &[],
+        };
+        let todo = windows_to_fetch(
+            window,
+            proofs,
+            ctx.now.unix_secs,
+            ctx.config.quick_reconnect_max,
+            ctx.config.overlap_secs,
+        );
+        // Where a gap is left, every way to fetch is open again.
+        let quick = self.live_until_secs.is_some() && !todo.kept.is_empty() && !self.retries.contains_key(interest);
+        let method = self.options.method.or(quick.then_some(Method::Req));
+        (todo, method)
+    }
+
+    /// What was confirmed before the link was lost is fetched again, as far as it may have changed.
+    pub(super) fn renew_after_absence(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(lost_at) = self.disconnected_at.take() else { return };
+        let long = ctx.now.instant - lost_at > ctx.config.quick_reconnect_max;
+        match (self.options.live, long) {
+            (true, true) => self.begin_full_pass(ctx),
+            (true, false) => {
+                self.interests.unconfirm_all();
+                self.waiting.extend(self.interests.begin_new());
+            }
+            (false, true) => self.negentropy_refused = None,
+            (false, false) => {}
+        }
+    }
+
+    /// Begins everything anew, pending and confirmed, and relies on nothing that was proven before. Live subscriptions
+    /// stay open.
+    fn begin_full_pass(&mut self, ctx: &mut Ctx<'_>) {
+        self.drop_histories(|_| true, ctx);
+        self.waiting.clear();
+        self.coverage.clear();
+        self.negentropy_refused = None;
+        self.fallbacks.clear();
+        self.relied_on_secs = None;
+        self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
+        self.restart(ctx);
+    }
+
+    /// The first pass may rely on proofs from before a restart, and when the last full one was is not known: then the
+    /// next may be due at any moment of a day, so that frequent restarts do not put it off for ever.
+    pub(super) fn plan_full_pass(&mut self, ctx: &mut Ctx<'_>) {
+        if self.full_pass_at.is_none() {
+            let (min, max) = full_pass_range(ctx);
+            let min = if self.coverage.is_empty() { min } else { Duration::ZERO };
+            self.full_pass_at = Some(ctx.now.instant + random_between((min, max), ctx));
+        }
+    }
+
+    /// When the next full pass over a relay that stays live is to begin.
+    pub(super) fn next_full_pass(&self, ctx: &Ctx<'_>) -> Option<Instant> {
+        self.full_pass_at.filter(|_| self.options.live && !ctx.config.one_shot && self.wants_connection())
+    }
+
+    pub(super) fn begin_full_pass_if_due(&mut self, ctx: &mut Ctx<'_>) {
+        if self.next_full_pass(ctx).is_some_and(|at| at <= ctx.now.instant) {
+            self.begin_full_pass(ctx);
+        }
+    }
+
+    /// A pass over a filter has ended: if with gaps, the filter is looked at again, later each time.
+    pub(super) fn plan_gap_retry(&mut self, history: &History, ctx: &Ctx<'_>) {
+        if history.gaps.is_empty() || ctx.config.one_shot || self.given_up {
+            self.retries.remove(&history.interest);
+            return;
+        }
+        let (base, most) = (ctx.config.gap_retry_base, ctx.config.full_pass_min);
+        let before = self.retries.get(&history.interest);
+        let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
+        self.retries.insert(history.interest.clone(), GapRetry { wait, at: Some(ctx.now.instant + wait) });
+    }
+
+    /// When the next filter with gaps is to be looked at again.
+    pub(super) fn next_gap_retry(&self) -> Option<Instant> {
+        self.retries.values().filter_map(|retry| retry.at).min()
+    }
+
+    pub(super) fn retry_gaps(&mut self, ctx: &Ctx<'_>) {
+        let now = ctx.now.instant;
+        if self.next_gap_retry().is_none_or(|at| at > now) {
+            return;
+        }
+        if self.session.conn().is_some() {
+            // Only what is not proven is fetched again.
+            self.bump_proofs(ctx.now);
+        }
+        for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
+            retry.at = None;
+            self.interests.unconfirm(interest);
+        }
+        self.waiting.extend(self.interests.begin_new());
+    }
+
+    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: proofs that
+    /// reach to the newest hold until then.
+    pub(super) fn bump_proofs(&mut self, now: Now) {
+        if !self.options.live {
+            return;
+        }
+        let until = self.session.alive_until_secs(now);
+        self.live_until_secs = Some(until);
+        let served: BTreeSet<FilterKey> = self
+            .interests
+            .confirmed()
+            .iter()
+            .filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest))
+            .map(|interest| FilterKey::of(interest.filter()))
+            .collect();
+        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| served.contains(*key)) {
+            coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
+        }
+    }
+
+    fn is_served_live(&self, interest: &Interest) -> bool {
+        let open = self.live.get(interest).and_then(|live| live.subscription);
+        open.and_then(|id| self.session.subscription(id)).is_some_and(|open| open.answered)
+    }
+}
+
+fn full_pass_range(ctx: &Ctx<'_>) -> (Duration, Duration) {
+    let min = ctx.config.full_pass_min;
+    (min, ctx.config.full_pass_max.max(min))
+}
+
+fn random_between((min, max): (Duration, Duration), ctx: &mut Ctx<'_>) -> Duration {
+    min + (max - min).mul_f64(ctx.rng.fraction())
+}

@@ -1,0 +1,59 @@
+//! Is the relay still there? A connection can be dead without a word: after the machine slept, or when the network in
+//! between forgot it. A relay from which nothing has come for a while is asked for an event that cannot be, which costs
+//! it next to nothing. Whatever comes then, an end, a refusal or anything else, shows life; if nothing comes within the
+//! stall time, the connection is cut.
+
+use super::{Ctx, Relay};
+use crate::protocol::message::client;
+use crate::relay::Purpose;
+use crate::relay::session::{Link, wire_name};
+use crate::runtime::Instant;
+
+/// No event has this id.
+const NO_EVENT: [u8; 32] = [0; 32];
+
+impl Relay {
+    /// The machine slept, or the network came back: the connection is probed, and a relay that is down may be tried at
+    /// once. What is awaited may have been lost in between, or may still come: it is awaited from now on.
+    pub(in crate::engine) fn handle_wake(&mut self, ctx: &mut Ctx<'_>) {
+        let now = ctx.now.instant;
+        match &mut self.session.link {
+            Link::Down => self.health.retry_soon(ctx.config),
+            Link::Connecting { give_up_at, .. } => *give_up_at = now + ctx.config.connect_timeout,
+            Link::Up { .. } => {
+                if let Some(before) = self.session.probe() {
+                    self.close_subscription(before, ctx);
+                }
+                self.excuse_silence(now);
+                self.auth_wait_until = self.auth_wait_until.map(|_| now + ctx.config.stall);
+                self.session.probe_due = true;
+            }
+        }
+        self.pump(ctx);
+    }
+
+    /// When the relay is to be probed, unless something comes before. What is awaited of it is a probe as well, and the
+    /// only one if the relay allows no more subscriptions.
+    pub(super) fn next_probe(&self, ctx: &Ctx<'_>) -> Option<Instant> {
+        let is_open = self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none();
+        if !is_open || !self.session.reading || self.session.probe().is_some() {
+            return None;
+        }
+        let has_room = self.session.open_reqs() < self.budget.subscriptions_max();
+        if !has_room && self.next_stall(ctx).is_some() {
+            return None;
+        }
+        let silent = self.session.last_frame_at + ctx.config.probe_after;
+        Some(if self.session.probe_due { ctx.now.instant } else { silent })
+    }
+
+    pub(super) fn probe_if_due(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(conn) = self.session.conn() else { return };
+        if self.next_probe(ctx).is_some_and(|at| at <= ctx.now.instant) {
+            self.session.probe_due = false;
+            let owner = ctx.tickets.next_history();
+            let probe = self.session.open(owner, Purpose::Probe, ctx.now.instant);
+            self.send(ctx, conn, client::req_ids(&wire_name(probe), &[NO_EVENT]));
+        }
+    }
+}
