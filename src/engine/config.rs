@@ -57,6 +57,8 @@ pub struct Config {
     pub gap_retry_base: Duration,
     /// How far before the last proven moment a quick reconnect begins, in seconds.
     pub overlap_secs: u64,
+    /// A wall clock that goes back by more than this, in seconds, was wrong before: all that it dated is fetched anew.
+    pub clock_set_back_secs: u64,
 
     /// Events asked for in a page, unless the relay is known to give less.
     pub page_events: usize,
@@ -167,6 +169,7 @@ impl Default for Config {
             full_pass_max: Duration::from_secs(25 * 3600),
             gap_retry_base: Duration::from_secs(10 * 60),
             overlap_secs: 300,
+            clock_set_back_secs: 5,
             page_events: 500,
             page_events_raised: 5_000,
             answer_events_max: 250_000,

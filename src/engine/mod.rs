@@ -99,7 +99,12 @@ impl Engine {
 
     /// Takes in what happened. Drain [`Engine::poll_effect`] before the next call.
     pub fn handle(&mut self, input: Input, now: Now) {
-        self.now = now;
+        let before = std::mem::replace(&mut self.now, now);
+        if before.unix_secs > now.unix_secs + self.config.clock_set_back_secs {
+            (0..self.relays.len()).for_each(|number| {
+                self.with_relay(number, |relay, ctx| relay.handle_clock_set_back(ctx));
+            });
+        }
         if self.deadline().is_some_and(|(due, _)| now.instant - due > self.config.suspend_gap) {
             self.wake();
         }

@@ -14,9 +14,9 @@ pub struct Todo {
     pub kept: Vec<Proof>,
 }
 
-/// The windows of `wanted` that recent `proofs` leave to be paged. A proof counts for `valid_for` after the relay was
-/// asked: what the relay got later with an old date can be found by asking again only. What is newer than the moment
-/// of a proof, less `overlap_secs`, is asked for in any case.
+/// The windows of `wanted` that recent `proofs` leave to be paged. A proof counts for `valid_for` after the last moment
+/// to which it was followed live: what the relay got later with an old date can be found by asking again only. What is
+/// newer than that moment, less `overlap_secs`, is asked for in any case.
 pub fn windows_to_fetch(
     wanted: Window,
     proofs: &[Proof],
@@ -26,11 +26,11 @@ pub fn windows_to_fetch(
 ) -> Todo {
     let is_recent = |proof: &&Proof| {
         // A moment in the future comes from a clock that was wrong: such a proof proves nothing.
-        proof.asked_at_secs <= now_secs && now_secs - proof.asked_at_secs <= valid_for.as_secs()
+        proof.fresh_secs() <= now_secs && now_secs - proof.fresh_secs() <= valid_for.as_secs()
     };
     let mut kept: Vec<Proof> = Vec::new();
     for proof in proofs.iter().filter(is_recent) {
-        let until = proof.window.until.min(proof.asked_at_secs.saturating_sub(overlap_secs + 1));
+        let until = proof.window.until.min(proof.fresh_secs().saturating_sub(overlap_secs + 1));
         let window = Window { until, ..proof.window }.intersect(&wanted);
         if !window.is_empty() {
             kept.push(Proof { window, ..*proof });
@@ -68,7 +68,7 @@ mod tests {
     const QUARTER: Duration = Duration::from_secs(900);
 
     fn proof(since: u64, until: u64, asked_at_secs: u64) -> Proof {
-        Proof { window: Window { since, until }, method: Method::Req, asked_at_secs }
+        Proof::new(Window { since, until }, Method::Req, asked_at_secs)
     }
 
     fn todo(proofs: &[Proof], now: u64) -> Vec<Window> {

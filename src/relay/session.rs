@@ -31,6 +31,8 @@ pub struct Subscription {
     pub purpose: Purpose,
     /// When it was opened.
     pub opened_at: Instant,
+    /// The same in wall time, in seconds since 1970.
+    pub opened_secs: u64,
     /// When it last made progress: a wanted event or a negentropy message. Nothing else counts.
     pub progress_at: Instant,
     /// Has the relay answered it at all?
@@ -84,8 +86,10 @@ pub struct Session {
     pub connected_at: Instant,
     /// When the last frame came, of whatever kind; before the first one, when the connection was opened.
     pub last_frame_at: Instant,
-    /// The same in wall time, in seconds since 1970.
-    pub last_frame_secs: u64,
+    /// When the newest request that the relay has answered was sent.
+    served: Option<(Instant, u64)>,
+    /// When it was last probed.
+    pub probed_at: Instant,
     /// A probe is due, however lately the last frame came.
     pub probe_due: bool,
     /// Bytes that nobody asked for, since the last useful frame.
@@ -105,7 +109,8 @@ impl Default for Session {
             auth: Auth::default(),
             connected_at: Instant::ZERO,
             last_frame_at: Instant::ZERO,
-            last_frame_secs: 0,
+            served: None,
+            probed_at: Instant::ZERO,
             probe_due: false,
             unsolicited_bytes: 0,
             reading: true,
@@ -147,9 +152,16 @@ impl Session {
     }
 
     /// Takes a new subscription in.
-    pub fn open(&mut self, history: HistoryId, purpose: Purpose, now: Instant) -> u64 {
+    pub fn open(&mut self, history: HistoryId, purpose: Purpose, now: Now) -> u64 {
         self.next_subscription += 1;
-        let subscription = Subscription { history, purpose, opened_at: now, progress_at: now, answered: false };
+        let subscription = Subscription {
+            history,
+            purpose,
+            opened_at: now.instant,
+            opened_secs: now.unix_secs,
+            progress_at: now.instant,
+            answered: false,
+        };
         self.subscriptions.insert(self.next_subscription, subscription);
         self.next_subscription
     }
@@ -186,20 +198,31 @@ impl Session {
     pub fn handle_connected(&mut self, conn: ConnId, now: Now) {
         self.link = Link::Up { conn };
         self.connected_at = now.instant;
-        self.note_frame(now);
-    }
-
-    /// A frame has come.
-    pub fn note_frame(&mut self, now: Now) {
         self.last_frame_at = now.instant;
-        self.last_frame_secs = now.unix_secs;
     }
 
-    /// Up to when, in seconds since 1970, the relay was certainly there: its last frame. The machine's monotonic clock
-    /// may have stood still while it slept, and its wall clock may have been set since: the earlier of the two counts.
-    pub fn alive_until_secs(&self, now: Now) -> u64 {
-        let silent_secs = (now.instant - self.last_frame_at).as_secs();
-        now.unix_secs.saturating_sub(silent_secs).min(self.last_frame_secs)
+    /// The relay has answered a request: it was there when that was sent, and what it had to say on other subscriptions
+    /// before it got the request has come by now.
+    pub fn note_served(&mut self, id: u64) {
+        if let Some(open) = self.subscriptions.get(&id)
+            && self.served.is_none_or(|(at, _)| at <= open.opened_at)
+        {
+            self.served = Some((open.opened_at, open.opened_secs));
+        }
+    }
+
+    /// When it last answered a request, or was asked to show that it is there, or was connected.
+    pub fn shown_alive_at(&self) -> Instant {
+        self.served.map_or(self.connected_at, |(at, _)| at).max(self.probed_at)
+    }
+
+    /// Up to when, in seconds since 1970, everything that the relay had to say on open subscriptions has certainly come:
+    /// when the last request that it answered was sent. A frame proves nothing of the kind, since it may have lain in
+    /// a buffer while the machine slept. The monotonic clock may have stood still meanwhile, and the wall clock may have
+    /// been set: the earlier of the two counts.
+    pub fn served_until_secs(&self, now: Now) -> Option<u64> {
+        let (at, secs) = self.served?;
+        Some(now.unix_secs.saturating_sub((now.instant - at).as_secs()).min(secs))
     }
 
     /// The relay was not read for a while: what it may have sent meanwhile is no silence of its requests.

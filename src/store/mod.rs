@@ -72,6 +72,22 @@ pub struct Proof {
     pub method: Method,
     /// The wall time at which the relay was asked, in seconds since 1970: what it got after that is not covered.
     pub asked_at_secs: u64,
+    /// The wall time, in seconds since 1970, up to which what is dated newer has been followed without a break, though
+    /// what the relay got with an older date may have been missed: the last moment that was proven live.
+    #[serde(default)]
+    pub followed_until_secs: u64,
+}
+
+impl Proof {
+    /// What the relay held in `window` when it was asked.
+    pub fn new(window: Window, method: Method, asked_at_secs: u64) -> Self {
+        Self { window, method, asked_at_secs, followed_until_secs: asked_at_secs }
+    }
+
+    /// The moment up to which nothing dated newer was missed.
+    pub fn fresh_secs(&self) -> u64 {
+        self.asked_at_secs.max(self.followed_until_secs)
+    }
 }
 
 /// How a history was fetched.

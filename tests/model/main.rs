@@ -181,7 +181,7 @@ proptest! {
     ) {
         let proofs: Vec<Proof> = proofs
             .into_iter()
-            .map(|(window, asked_at_secs)| Proof { window, method: Method::Req, asked_at_secs })
+            .map(|(window, asked_at_secs)| Proof::new(window, Method::Req, asked_at_secs))
             .collect();
         let todo = windows_to_fetch(wanted, &proofs, now, Duration::from_secs(900), 10);
         let covered = |second: u64| {

@@ -163,7 +163,7 @@ proptest! {
                         Sent::Mark => {
                             marks += 1;
                             bench.promised.insert(marks, genuine.clone());
-                            let proof = Proof { window: Window::ALL, method: Method::Req, asked_at_secs: marks };
+                            let proof = Proof::new(Window::ALL, Method::Req, marks);
                             let relay = RelayUrl::parse(&format!("wss://r{relay}.example")).expect("a URL");
                             let mark = Coverage { relay, filter: FilterKey::of(&Filter::new()), windows: vec![proof] };
                             bench.pipeline.push_mark(source, mark, choice % 8 == 0);

@@ -423,7 +423,7 @@ pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
     let mark = |relay: &str, kinds: &str, until| Coverage {
         relay: RelayUrl::parse(relay).unwrap(),
         filter: FilterKey::of(&filter(kinds)),
-        windows: vec![Proof { window: Window { since: 0, until }, method: Method::Req, asked_at_secs: until + 1 }],
+        windows: vec![Proof::new(Window { since: 0, until }, Method::Req, until + 1)],
     };
     let marks = [mark("wss://a.example", "{}", 1), mark("wss://b.example", "{}", 2)];
     let coverage = marks.to_vec();

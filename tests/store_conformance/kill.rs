@@ -30,7 +30,7 @@ fn numbered(n: u32) -> Batch {
     let mark = Coverage {
         relay: relaysync::protocol::RelayUrl::parse("wss://a.example").expect("a URL"),
         filter: relaysync::protocol::FilterKey::of(&filter("{}")),
-        windows: vec![Proof { window, method: Method::Req, asked_at_secs: 0 }],
+        windows: vec![Proof::new(window, Method::Req, 0)],
     };
     Batch { coverage: vec![mark], ..batch(&drafts) }
 }

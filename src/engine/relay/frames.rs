@@ -14,7 +14,7 @@ use crate::runtime::{CloseReason, Frame, SignError};
 impl Relay {
     pub(in crate::engine) fn handle_frames(&mut self, frames: &[Frame], ctx: &mut Ctx<'_>) {
         let conn = self.session.conn();
-        self.session.note_frame(ctx.now);
+        self.session.last_frame_at = ctx.now.instant;
         for frame in frames {
             self.counters.bytes_in += frame.len() as u64;
             self.handle_frame(frame, ctx);
@@ -142,7 +142,9 @@ impl Relay {
     }
 
     fn handle_eose(&mut self, name: Option<&str>, hint: EoseHint, ctx: &mut Ctx<'_>) {
-        let open = name.and_then(parse_wire_name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
+        let id = name.and_then(parse_wire_name);
+        id.into_iter().for_each(|id| self.session.note_served(id));
+        let open = id.and_then(|id| Some((id, self.session.subscription_mut(id)?)));
         match open {
             Some((_, open)) if open.purpose == Purpose::Live => open.answered = true,
             Some((id, open)) if open.purpose != Purpose::Negentropy => {

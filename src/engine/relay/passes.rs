@@ -1,7 +1,6 @@
 //! Passes over what is wanted: the first one, quick ones after a short absence, a full one each day, and another look
 //! at filters with gaps.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Ctx, Relay};
@@ -153,29 +152,37 @@ impl Relay {
         self.waiting.extend(self.interests.begin_new());
     }
 
-    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: proofs that
-    /// reach to the newest hold until then.
+    /// When a relay has answered a request, it has sent all that was new for the live subscriptions that it serves until
+    /// that was sent: proofs that reach to the newest hold until then. Those from before the subscription was opened
+    /// hold for what is dated newer only: between the two, the relay may have got events with older dates.
     pub(super) fn bump_proofs(&mut self, now: Now) {
-        if !self.options.live {
-            return;
-        }
-        let until = self.session.alive_until_secs(now);
+        let Some(until) = self.session.served_until_secs(now).filter(|_| self.options.live) else { return };
         self.live_until_secs = Some(until);
-        let served: BTreeSet<FilterKey> = self
-            .interests
-            .confirmed()
-            .iter()
-            .filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest))
-            .map(|interest| FilterKey::of(interest.filter()))
-            .collect();
-        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| served.contains(*key)) {
-            coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
+        for interest in self.interests.confirmed().iter().filter(|interest| !self.stale.contains(interest)) {
+            let Some(since) = self.live_since_secs(interest) else { continue };
+            let Some(coverage) = self.coverage.get_mut(&FilterKey::of(interest.filter())) else { continue };
+            for proof in &mut coverage.windows {
+                if proof.asked_at_secs >= since {
+                    proof.asked_at_secs = proof.asked_at_secs.max(until);
+                }
+                proof.followed_until_secs = proof.followed_until_secs.max(until);
+            }
         }
     }
 
-    fn is_served_live(&self, interest: &Interest) -> bool {
+    /// Since when, in seconds since 1970, the relay sends what is new for an interest, if it does.
+    fn live_since_secs(&self, interest: &Interest) -> Option<u64> {
         let open = self.live.get(interest).and_then(|live| live.subscription);
-        open.and_then(|id| self.session.subscription(id)).is_some_and(|open| open.answered)
+        open.and_then(|id| self.session.subscription(id)).filter(|open| open.answered).map(|open| open.opened_secs)
+    }
+
+    /// The wall clock was set back: what was proven by it as of moments that are still to come is worth nothing, and
+    /// will look recent once they have come.
+    pub(in crate::engine) fn handle_clock_set_back(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.given_up {
+            self.begin_full_pass(ctx);
+        }
+        self.pump(ctx);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Is the relay still there? A connection can be dead without a word: after the machine slept, or when the network in
-//! between forgot it. A relay from which nothing has come for a while is asked for an event that cannot be, which costs
+//! between forgot it. A relay that has answered nothing for a while is asked for an event that cannot be, which costs
 //! it next to nothing. Whatever comes then, an end, a refusal or anything else, shows life; if nothing comes within the
 //! stall time, the connection is cut.
 
@@ -43,16 +43,17 @@ impl Relay {
         if !has_room && self.next_stall(ctx).is_some() {
             return None;
         }
-        let silent = self.session.last_frame_at + ctx.config.probe_after;
-        Some(if self.session.probe_due { ctx.now.instant } else { silent })
+        let unproven = self.session.shown_alive_at() + ctx.config.probe_after;
+        Some(if self.session.probe_due { ctx.now.instant } else { unproven })
     }
 
     pub(super) fn probe_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
         if self.next_probe(ctx).is_some_and(|at| at <= ctx.now.instant) {
             self.session.probe_due = false;
+            self.session.probed_at = ctx.now.instant;
             let owner = ctx.tickets.next_history();
-            let probe = self.session.open(owner, Purpose::Probe, ctx.now.instant);
+            let probe = self.session.open(owner, Purpose::Probe, ctx.now);
             self.send(ctx, conn, client::req_ids(&wire_name(probe), &[NO_EVENT]));
         }
     }

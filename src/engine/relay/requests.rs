@@ -106,16 +106,16 @@ impl Relay {
         match ask {
             Ask::Req(purpose, filter) => {
                 self.counters.pages += 1;
-                let name = wire_name(self.session.open(id, purpose, now));
+                let name = wire_name(self.session.open(id, purpose, ctx.now));
                 client::req(&name, [&filter])
             }
             Ask::Ids(ids) => {
                 self.counters.id_requests += 1;
-                let name = wire_name(self.session.open(id, Purpose::Ids, now));
+                let name = wire_name(self.session.open(id, Purpose::Ids, ctx.now));
                 client::req_ids(&name, &ids)
             }
             Ask::NegOpen(filter, message) => {
-                let name = wire_name(self.session.open(id, Purpose::Negentropy, now));
+                let name = wire_name(self.session.open(id, Purpose::Negentropy, ctx.now));
                 client::neg_open(&name, &filter, &message)
             }
             Ask::NegMsg(session, message) => {
@@ -194,7 +194,7 @@ impl Relay {
             let is_only = self.budget.subscriptions_max() == 1;
             let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
             let filter = live_filter(interest.filter(), live.by_since || is_only, since_secs);
-            let subscription = self.session.open(live.id, Purpose::Live, ctx.now.instant);
+            let subscription = self.session.open(live.id, Purpose::Live, ctx.now);
             live.subscription = Some(subscription);
             let begun = self.histories.values().any(|history| history.interest == interest);
             if !is_only && (begun || self.interests.confirmed().contains(&interest)) {

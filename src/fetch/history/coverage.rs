@@ -29,7 +29,7 @@ impl Proofs {
     }
 
     pub(super) fn add(&mut self, window: Window, method: Method) {
-        self.proven.push(Proof { window, method, asked_at_secs: self.asked_at_secs });
+        self.proven.push(Proof::new(window, method, self.asked_at_secs));
     }
 
     /// A second inside a proven window that is not proven yet.
@@ -49,7 +49,7 @@ impl Proofs {
             && rest.until < whole.until
         {
             let window = Window { since: rest.until + 1, until: whole.until };
-            all.push(Proof { window, method: Method::Req, asked_at_secs: self.asked_at_secs });
+            all.push(Proof::new(window, Method::Req, self.asked_at_secs));
         }
         for hole in self.holes.iter().chain(gaps.iter().map(|gap| &gap.window)) {
             all = all.into_iter().flat_map(|proof| without(proof, *hole)).collect();

@@ -112,7 +112,3 @@ fn is_whole(world: &World, engine: EngineId) -> bool {
         && node.wishes.keys().all(|relay| world.lacks(engine, relay).is_empty() && world.owes(engine, relay).is_empty())
 }
 
-/// Nothing lasts longer than it has lasted.
-pub(super) fn since(world: &World, began: Instant) -> Duration {
-    world.now().instant - began
-}
