@@ -63,6 +63,8 @@ pub enum Link {
 pub struct Auth {
     /// The challenge that came last and is not answered yet; it may be replaced at any time.
     pub challenge: Option<String>,
+    /// The challenge that came last, answered or not.
+    pub last_challenge: Option<String>,
     /// The event sent in answer, whose OK is awaited.
     pub awaiting: Option<String>,
     /// The challenge whose answer is being signed.

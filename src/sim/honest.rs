@@ -42,6 +42,11 @@ impl Honest {
         &self.store
     }
 
+    /// How it is configured.
+    pub fn config(&self) -> &ServeConfig {
+        self.server.config()
+    }
+
     /// The relay information document that would be true of it.
     pub fn info(&self) -> String {
         serde_json::to_string(&self.server.config().relay_info()).expect("a document has only plain fields")

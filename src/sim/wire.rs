@@ -111,7 +111,9 @@ impl Wire {
             return Passage::Lost;
         }
         if !faults.is_faulty() {
-            return Passage::Arrives(self.latency + delay);
+            // What was sent while there were faults still goes first.
+            let free_at = if up { self.up_free_at } else { self.down_free_at };
+            return Passage::Arrives((now + self.latency + delay).max(free_at) - now);
         }
         if happens(rng, faults.breaks, 10_000) {
             return Passage::Breaks;

@@ -57,7 +57,7 @@ fn ids_that_are_seen_before_the_commit_let_a_liar_suppress_events() {
 }
 
 #[test]
-#[should_panic(expected = "without having it")]
+#[should_panic(expected = "without having")]
 fn coverage_that_comes_first_claims_what_is_not_held() {
     Play::default().config(planting(Planted::CoverageFirst)).with(paged(&notes(NOW_SECS - 300..NOW_SECS), 100));
 }

@@ -303,9 +303,20 @@ impl Relay {
 
     fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
         let auth = &mut self.session.auth;
+        auth.last_challenge = Some(challenge.clone());
         auth.challenge = Some(challenge);
         auth.refused = None;
         self.sign_challenge(ctx);
+    }
+
+    /// Authenticates anew where that was refused before: our clock may have been wrong, or our key not known yet.
+    pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
+        let auth = &mut self.session.auth;
+        if auth.refused.take().is_some() {
+            auth.futile = 0;
+            auth.challenge = auth.last_challenge.clone();
+            self.sign_challenge(ctx);
+        }
     }
 
     /// Has the challenge that came last signed, unless a signature is under way: then when that is here.

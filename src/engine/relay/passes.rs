@@ -94,6 +94,7 @@ impl Relay {
         self.negentropy_refused = None;
         self.fallbacks.clear();
         self.relied_on_secs = None;
+        self.renew_auth(ctx);
         self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
         self.restart(ctx);
     }
@@ -136,7 +137,7 @@ impl Relay {
         self.retries.values().filter_map(|retry| retry.at).min()
     }
 
-    pub(super) fn retry_gaps(&mut self, ctx: &Ctx<'_>) {
+    pub(super) fn retry_gaps(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now.instant;
         if self.next_gap_retry().is_none_or(|at| at > now) {
             return;
@@ -144,6 +145,7 @@ impl Relay {
         if self.session.conn().is_some() {
             // Only what is not proven is fetched again.
             self.bump_proofs(ctx.now);
+            self.renew_auth(ctx);
         }
         for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
