@@ -16,28 +16,50 @@ pub struct Todo {
 
 /// The windows of `wanted` that recent `proofs` leave to be paged. A proof counts for `valid_for` after the relay was
 /// asked: what the relay got later with an old date can be found by asking again only. What is newer than the moment
-/// of a proof, less `overlap_secs`, is asked for in any case.
+/// of a proof, less `overlap_secs`, is asked for in any case. If the relay has sent all that was new until
+/// `live_until_secs`, in seconds since 1970, then a proof of an earlier moment counts as if it were from then; it is
+/// kept as what it is.
 pub fn windows_to_fetch(
     wanted: Window,
     proofs: &[Proof],
+    live_until_secs: Option<u64>,
     now_secs: u64,
     valid_for: Duration,
     overlap_secs: u64,
 ) -> Todo {
-    let is_recent = |proof: &&Proof| {
-        // A moment in the future comes from a clock that was wrong: such a proof proves nothing.
-        proof.asked_at_secs <= now_secs && now_secs - proof.asked_at_secs <= valid_for.as_secs()
-    };
     let mut kept: Vec<Proof> = Vec::new();
-    for proof in proofs.iter().filter(is_recent) {
-        let until = proof.window.until.min(proof.asked_at_secs.saturating_sub(overlap_secs + 1));
+    for proof in proofs {
+        let holds_until = live_until_secs.map_or(proof.asked_at_secs, |until| until.max(proof.asked_at_secs));
+        // A moment in the future comes from a clock that was wrong: such a proof proves nothing.
+        if holds_until > now_secs || now_secs - holds_until > valid_for.as_secs() {
+            continue;
+        }
+        let until = proof.window.until.min(holds_until.saturating_sub(overlap_secs + 1));
         let window = Window { until, ..proof.window }.intersect(&wanted);
         if !window.is_empty() {
             kept.push(Proof { window, ..*proof });
         }
     }
     kept.sort_by_key(|proof| std::cmp::Reverse(proof.window.until));
+    let kept = merge(kept);
     Todo { windows: subtract(wanted, &kept), kept }
+}
+
+/// Joins proofs that adjoin, newest first: each quick pass adds one. The older moment counts for both.
+fn merge(proofs: Vec<Proof>) -> Vec<Proof> {
+    let mut merged: Vec<Proof> = Vec::new();
+    for proof in proofs {
+        match merged.last_mut() {
+            Some(above)
+                if above.method == proof.method && above.window.since <= proof.window.until.saturating_add(1) =>
+            {
+                above.window.since = above.window.since.min(proof.window.since);
+                above.asked_at_secs = above.asked_at_secs.min(proof.asked_at_secs);
+            }
+            _ => merged.push(proof),
+        }
+    }
+    merged
 }
 
 /// `wanted` without the windows of `proofs`, which are sorted newest first; newest first.
@@ -72,7 +94,7 @@ mod tests {
     }
 
     fn todo(proofs: &[Proof], now: u64) -> Vec<Window> {
-        windows_to_fetch(Window::ALL, proofs, now, QUARTER, 300).windows
+        windows_to_fetch(Window::ALL, proofs, None, now, QUARTER, 300).windows
     }
 
     #[test]
@@ -102,6 +124,17 @@ mod tests {
     #[test]
     fn an_empty_result_is_proof_too() {
         let wanted = Window { since: 100, until: 200 };
-        assert!(windows_to_fetch(wanted, &[proof(100, 200, 9_900)], 10_000, QUARTER, 300).windows.is_empty());
+        assert!(windows_to_fetch(wanted, &[proof(100, 200, 9_900)], None, 10_000, QUARTER, 300).windows.is_empty());
+    }
+
+    #[test]
+    fn live_proofs_stay_what_they_are_and_adjoining_ones_are_one() {
+        let proofs = [proof(5_000, Window::OPEN, 8_000), proof(0, 4_999, 5_300)];
+        let todo = |live_until| windows_to_fetch(Window::ALL, &proofs, live_until, 10_000, QUARTER, 300);
+        assert_eq!(todo(None).windows, vec![Window::ALL]);
+        assert_eq!(todo(Some(9_000)).windows, vec![Window::ALL], "away for too long");
+        assert_eq!(todo(Some(10_001)).windows, vec![Window::ALL], "from the future");
+        assert_eq!(todo(Some(9_900)).windows, vec![Window { since: 9_600, until: Window::OPEN }]);
+        assert_eq!(todo(Some(9_900)).kept, vec![proof(0, 9_599, 5_300)]);
     }
 }

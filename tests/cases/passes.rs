@@ -210,3 +210,26 @@ fn a_job_that_ends_waits_for_no_gap() {
     assert!(!played.report.complete);
     played.within(Duration::from_secs(5));
 }
+
+/// A quick reconnect does not look for what the relay got with an old date while we were away. No mark may claim it
+/// afterwards, however long the next connection lasts, and the report names the pass that is relied on.
+#[test]
+fn what_came_dated_back_during_an_absence_is_never_claimed() {
+    let mut daemon = Daemon::new(Remote::with(&history(40)));
+    daemon.secs(1_000);
+    daemon.world.cut(&daemon.relay, "");
+    let asked_secs = daemon.world.now().unix_secs;
+    daemon.world.publish(&daemon.relay, &[note(1_690_000_000).content("dated back").sign()]);
+    for _ in 0..5 {
+        daemon.secs(1_000);
+        daemon.world.cut(&daemon.relay, "");
+    }
+    daemon.secs(60);
+    assert_eq!(daemon.world.held(daemon.engine).len(), 40, "a reconnect is quick");
+    assert!(daemon.report().relied_on_secs.is_some_and(|at| at <= asked_secs), "{:#?}", daemon.report());
+    let marks = daemon.world.node(daemon.engine).coverage();
+    assert!(marks[0].windows.len() <= 3, "{marks:?}");
+    daemon.secs(25 * HOUR_SECS);
+    daemon.is_equal();
+    assert_eq!(daemon.report().relied_on_secs, None);
+}

@@ -89,8 +89,8 @@ pub(super) struct Relay {
     relied_on_secs: Option<u64>,
     last_error: Option<String>,
     disconnected_at: Option<Instant>,
-    /// Wall time of the last frame of the last connection, in seconds since 1970.
-    live_until_secs: Option<u64>,
+    /// For filters that were served live: when, in seconds since 1970, the last frame of such a time came.
+    live_until_secs: BTreeMap<FilterKey, u64>,
     given_up: bool,
     /// Rests after rate limits, since a request was brought to its end.
     cooldowns: u32,
@@ -128,7 +128,7 @@ impl Relay {
             relied_on_secs: None,
             last_error: None,
             disconnected_at: None,
-            live_until_secs: None,
+            live_until_secs: BTreeMap::new(),
             given_up: false,
             cooldowns: 0,
             fruitless: 0,

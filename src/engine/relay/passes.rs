@@ -1,7 +1,6 @@
 //! Passes over what is wanted: the first one, quick ones after a short absence, a full one each day, and another look
 //! at filters with gaps.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::{Ctx, Relay};
@@ -51,22 +50,24 @@ impl Relay {
     /// What is left to fetch of an interest, and how. After a short absence of a live relay that is what it may have
     /// got meanwhile, and REQ with `since` costs less than a comparison of everything.
     fn todo(&self, interest: &Interest, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
-        let filter = interest.filter();
+        let (filter, key) = (interest.filter(), FilterKey::of(interest.filter()));
         let window = Window::of(filter);
+        let live_until_secs = self.live_until_secs.get(&key).copied();
         // What the relay lacks shows only when all that it has is known.
-        let proofs = match self.coverage.get(&FilterKey::of(filter)) {
+        let proofs = match self.coverage.get(&key) {
             Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
         let todo = windows_to_fetch(
             window,
             proofs,
+            live_until_secs,
             ctx.now.unix_secs,
             ctx.config.quick_reconnect_max,
             ctx.config.overlap_secs,
         );
         // Where a gap is left, every way to fetch is open again.
-        let quick = self.live_until_secs.is_some() && !todo.kept.is_empty() && !self.retries.contains_key(interest);
+        let quick = live_until_secs.is_some() && !todo.kept.is_empty() && !self.retries.contains_key(interest);
         let method = self.options.method.or(quick.then_some(Method::Req));
         (todo, method)
     }
@@ -92,6 +93,7 @@ impl Relay {
         self.drop_histories(|_| true, ctx);
         self.waiting.clear();
         self.coverage.clear();
+        self.live_until_secs.clear();
         self.negentropy_refused = None;
         self.fallbacks.clear();
         self.relied_on_secs = None;
@@ -144,7 +146,7 @@ impl Relay {
         }
         if self.session.conn().is_some() {
             // Only what is not proven is fetched again.
-            self.bump_proofs(ctx.now);
+            self.note_live(ctx.now);
         }
         for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
@@ -153,23 +155,19 @@ impl Relay {
         self.waiting.extend(self.interests.begin_new());
     }
 
-    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: proofs that
-    /// reach to the newest hold until then.
-    pub(super) fn bump_proofs(&mut self, now: Now) {
+    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: until then,
+    /// what was proven is followed without a break.
+    pub(super) fn note_live(&mut self, now: Now) {
         if !self.options.live {
             return;
         }
         let until = self.session.alive_until_secs(now);
-        self.live_until_secs = Some(until);
-        let served: BTreeSet<FilterKey> = self
-            .interests
-            .confirmed()
-            .iter()
-            .filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest))
-            .map(|interest| FilterKey::of(interest.filter()))
-            .collect();
-        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| served.contains(*key)) {
-            coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
+        let served = self.interests.confirmed().iter();
+        let served = served.filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest));
+        let served: Vec<FilterKey> = served.map(|interest| FilterKey::of(interest.filter())).collect();
+        for key in served {
+            let before = self.live_until_secs.entry(key).or_default();
+            *before = until.max(*before);
         }
     }
 

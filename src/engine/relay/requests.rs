@@ -249,7 +249,7 @@ impl Relay {
         let Some(open) = self.session.subscription_mut(id) else { return };
         let owner = open.history;
         let has_served = open.answered && open.opened_at + ctx.config.stall <= ctx.now.instant;
-        self.bump_proofs(ctx.now);
+        self.note_live(ctx.now);
         self.close_subscription(id, ctx);
         let others = self.session.open_reqs();
         let Some(live) = self.live.values_mut().find(|live| live.id == owner) else { return };
