@@ -154,9 +154,13 @@ fn a_wake_probes_every_connection_at_once() {
     assert_eq!((daemon.probes().len(), daemon.has_cut()), (1, false));
     dead.set(true);
     daemon.publish_now();
-    daemon.world.command(daemon.engine, Command::Wake);
-    let engine = daemon.engine;
-    assert!(daemon.world.run_until(STALL, |world| has_cut(world, engine)), "{}", daemon.world.trace());
+    // However often it is woken.
+    for _ in 0..4 {
+        daemon.world.command(daemon.engine, Command::Wake);
+        daemon.world.run(STALL / 4);
+    }
+    assert!(daemon.has_cut(), "{}", daemon.world.trace());
+    assert_eq!(daemon.probes().len(), 2);
     daemon.secs(30);
     daemon.is_equal();
 }
@@ -244,6 +248,20 @@ fn a_deadline_that_was_missed_by_far_is_a_wake() {
     engine.handle(Input::Tick, later(3_615));
     let closed = |effect: Effect| matches!(effect, Effect::Close { reason: CloseReason::Silent, .. });
     assert!(std::iter::from_fn(|| engine.poll_effect()).any(closed));
+}
+
+/// A connection attempt from before a sleep has its time after it, but not for ever.
+#[test]
+fn a_wake_does_not_put_off_a_connection_that_hangs() {
+    let mut world = World::new();
+    let relay = world.add_relay("wss://relay.example", Remote::with(&history(20)).connecting(Connects::Hangs));
+    let engine = world.add_engine(daemon());
+    world.sync(engine, &relay);
+    for _ in 0..30 {
+        world.input(engine, Input::Wake);
+        world.run(Duration::from_secs(1));
+    }
+    assert!(world.relay(&relay).attempts.len() >= 2, "{}", world.trace());
 }
 
 #[test]
