@@ -264,6 +264,26 @@ fn a_wake_does_not_put_off_a_connection_that_hangs() {
     assert!(world.relay(&relay).attempts.len() >= 2, "{}", world.trace());
 }
 
+/// Attempts that end at once, again and again, hold up nobody else.
+#[test]
+fn a_relay_that_is_due_again_at_once_does_not_hold_up_the_others() {
+    let now = Now { instant: Instant::from_origin(Duration::from_secs(1_000)), unix_secs: NOW_SECS };
+    let zero = Duration::ZERO;
+    let config = Config { connect_timeout: zero, backoff_base: zero, backoff_floor: zero, ..daemon() };
+    let mut engine = Engine::new(config, Snapshot::default(), 7, now);
+    for name in ["wss://one.example", "wss://two.example"] {
+        let relay = RelayUrl::parse(name).expect("a relay URL");
+        let interests = [Interest::Opaque(Arc::new(Filter::new()))].into();
+        engine.handle(Input::Command(Command::SetInterests { relay, interests, options: LIVE }), now);
+    }
+    let mut attempts = || {
+        let effects: Vec<Effect> = std::iter::from_fn(|| engine.poll_effect()).collect();
+        engine.handle(Input::Tick, now);
+        effects.iter().filter(|effect| matches!(effect, Effect::Connect { .. })).count()
+    };
+    assert_eq!([attempts(), attempts(), attempts()], [2, 2, 2]);
+}
+
 #[test]
 fn what_an_engine_holds_is_told_and_returns_to_nothing() {
     let events = history(900);

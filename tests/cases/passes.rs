@@ -194,6 +194,35 @@ fn a_relay_that_is_dropped_is_not_visited_again() {
     assert_eq!(refused.world.node(refused.engine).sizes().deadlines, 0);
 }
 
+/// A refused CLOSED left a connection open with no subscription on it, for ever.
+#[test]
+fn a_live_subscription_that_was_refused_is_asked_for_again() {
+    for words in ["error: not now", "auth-required: members only"] {
+        let refuses = Rc::new(Cell::new(true));
+        let is_on = refuses.clone();
+        let refusing = Seen(move |_, frame: String, turn: &mut Turn| {
+            let is_live =
+                frame.starts_with("[\"REQ\"") && (frame.contains("\"limit\":0") || !frame.contains("\"limit\""));
+            if is_on.get() && is_live {
+                let name = frame.split('"').nth(3).unwrap_or_default();
+                turn.say(format!(r#"["CLOSED","{name}","{words}"]"#));
+                return None;
+            }
+            Some(frame)
+        });
+        let mut daemon = Daemon::new(Remote::with(&history(40)).tamper(refusing));
+        daemon.secs(1_000);
+        daemon.publish_now();
+        refuses.set(false);
+        daemon.secs(1_500);
+        daemon.is_equal();
+        daemon.publish_now();
+        daemon.secs(1);
+        daemon.is_equal();
+        assert_eq!(daemon.report().counters.connections, 1);
+    }
+}
+
 #[test]
 fn a_job_that_ends_waits_for_no_gap() {
     let config = Config { probe_after: Duration::from_secs(1), ..crate::support::one_shot() };

@@ -24,7 +24,7 @@ use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
-use passes::GapRetry;
+use passes::Retry;
 
 /// What a relay works with while it handles one thing.
 pub(super) struct Ctx<'a> {
@@ -57,6 +57,15 @@ struct Live {
     refused: Option<String>,
 }
 
+impl Live {
+    /// It is asked for again as at first. Was it refused?
+    fn forget_refusal(&mut self) -> bool {
+        let was_refused = self.refused.take().is_some();
+        self.by_since &= !was_refused;
+        was_refused
+    }
+}
+
 /// One relay.
 pub(super) struct Relay {
     pub url: RelayUrl,
@@ -74,8 +83,8 @@ pub(super) struct Relay {
     live_due: bool,
     /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
     stale: BTreeSet<Interest>,
-    /// Filters whose last pass has left gaps.
-    retries: BTreeMap<Interest, GapRetry>,
+    /// Filters whose last pass has left gaps, or that are not served live.
+    retries: BTreeMap<Interest, Retry>,
     /// When everything is to be begun anew.
     full_pass_at: Option<Instant>,
     negentropy_refused: Option<String>,
@@ -204,7 +213,7 @@ impl Relay {
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
             self.interests.confirm(&history.interest);
-            self.plan_gap_retry(&history, ctx);
+            self.plan_after(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
             }

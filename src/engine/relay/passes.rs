@@ -1,5 +1,5 @@
 //! Passes over what is wanted: the first one, quick ones after a short absence, a full one each day, and another look
-//! at filters with gaps.
+//! at filters with gaps, or without a live subscription.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::protocol::{FilterKey, Window};
 use crate::runtime::{Instant, Now};
 use crate::store::Method;
 
-/// A filter with gaps, to be looked at again.
+/// A filter with gaps, or that the relay does not serve live, is to be looked at again.
 #[derive(Debug)]
-pub(super) struct GapRetry {
+pub(super) struct Retry {
     /// How long the wait was after the last pass over the filter.
     wait: Duration,
     /// When its turn is; `None` while it is looked at.
@@ -97,6 +97,9 @@ impl Relay {
         self.negentropy_refused = None;
         self.fallbacks.clear();
         self.relied_on_secs = None;
+        for live in self.live.values_mut() {
+            self.live_due |= live.forget_refusal();
+        }
         self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
         self.restart(ctx);
     }
@@ -122,26 +125,35 @@ impl Relay {
         }
     }
 
-    /// A pass over a filter has ended: if with gaps, the filter is looked at again, later each time.
-    pub(super) fn plan_gap_retry(&mut self, history: &History, ctx: &Ctx<'_>) {
-        if history.gaps.is_empty() || ctx.config.one_shot || self.given_up {
+    /// A pass over a filter has ended: if with gaps, or if the relay does not serve it live, it is looked at again.
+    pub(super) fn plan_after(&mut self, history: &History, ctx: &Ctx<'_>) {
+        let is_refused = self.live.get(&history.interest).is_some_and(|live| live.refused.is_some());
+        if history.gaps.is_empty() && !is_refused {
             self.retries.remove(&history.interest);
+        } else {
+            self.plan_retry(history.interest.clone(), ctx);
+        }
+    }
+
+    /// A filter is to be looked at again, later each time.
+    pub(super) fn plan_retry(&mut self, interest: Interest, ctx: &Ctx<'_>) {
+        if ctx.config.one_shot || self.given_up {
             return;
         }
         let (base, most) = (ctx.config.gap_retry_base, ctx.config.full_pass_min);
-        let before = self.retries.get(&history.interest);
+        let before = self.retries.get(&interest);
         let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
-        self.retries.insert(history.interest.clone(), GapRetry { wait, at: Some(ctx.now.instant + wait) });
+        self.retries.insert(interest, Retry { wait, at: Some(ctx.now.instant + wait) });
     }
 
-    /// When the next filter with gaps is to be looked at again.
-    pub(super) fn next_gap_retry(&self) -> Option<Instant> {
+    /// When the next filter is to be looked at again.
+    pub(super) fn next_retry(&self) -> Option<Instant> {
         self.retries.values().filter_map(|retry| retry.at).min()
     }
 
-    pub(super) fn retry_gaps(&mut self, ctx: &Ctx<'_>) {
+    pub(super) fn retry_if_due(&mut self, ctx: &Ctx<'_>) {
         let now = ctx.now.instant;
-        if self.next_gap_retry().is_none_or(|at| at > now) {
+        if self.next_retry().is_none_or(|at| at > now) {
             return;
         }
         if self.session.conn().is_some() {
@@ -151,6 +163,9 @@ impl Relay {
         for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
             self.interests.unconfirm(interest);
+            if let Some(live) = self.live.get_mut(interest) {
+                self.live_due |= live.forget_refusal();
+            }
         }
         self.waiting.extend(self.interests.begin_new());
     }
