@@ -37,7 +37,26 @@ pub fn windows_to_fetch(
         }
     }
     kept.sort_by_key(|proof| std::cmp::Reverse(proof.window.until));
+    let kept = merge(kept);
     Todo { windows: subtract(wanted, &kept), kept }
+}
+
+/// Joins proofs that adjoin, newest first: each quick pass adds one. The older moment counts for both.
+fn merge(proofs: Vec<Proof>) -> Vec<Proof> {
+    let mut merged: Vec<Proof> = Vec::new();
+    for proof in proofs {
+        match merged.last_mut() {
+            Some(above)
+                if above.method == proof.method && above.window.since <= proof.window.until.saturating_add(1) =>
+            {
+                above.window.since = above.window.since.min(proof.window.since);
+                above.asked_at_secs = above.asked_at_secs.min(proof.asked_at_secs);
+                above.followed_until_secs = above.followed_until_secs.min(proof.fresh_secs());
+            }
+            _ => merged.push(proof),
+        }
+    }
+    merged
 }
 
 /// `wanted` without the windows of `proofs`, which are sorted newest first; newest first.
@@ -103,5 +122,19 @@ mod tests {
     fn an_empty_result_is_proof_too() {
         let wanted = Window { since: 100, until: 200 };
         assert!(windows_to_fetch(wanted, &[proof(100, 200, 9_900)], 10_000, QUARTER, 300).windows.is_empty());
+    }
+
+    #[test]
+    fn followed_proofs_stay_what_they_are_and_adjoining_ones_are_one() {
+        let followed = |until| {
+            let proofs = [proof(5_000, Window::OPEN, 8_000), proof(0, 4_999, 5_300)];
+            let proofs = proofs.map(|proof| Proof { followed_until_secs: until, ..proof });
+            windows_to_fetch(Window::ALL, &proofs, 10_000, QUARTER, 300)
+        };
+        assert_eq!(followed(0).windows, vec![Window::ALL]);
+        assert_eq!(followed(9_000).windows, vec![Window::ALL], "away for too long");
+        assert_eq!(followed(10_001).windows, vec![Window::ALL], "from the future");
+        assert_eq!(followed(9_900).windows, vec![Window { since: 9_600, until: Window::OPEN }]);
+        assert_eq!(followed(9_900).kept, vec![Proof { followed_until_secs: 9_900, ..proof(0, 9_599, 5_300) }]);
     }
 }

@@ -237,9 +237,9 @@ impl Session {
         self.subscriptions.iter().map(|(id, subscription)| (*id, subscription))
     }
 
-    /// The probe that is open, if there is one.
-    pub fn probe(&self) -> Option<u64> {
-        self.subscriptions().find(|(_, open)| open.purpose == Purpose::Probe).map(|(id, _)| id)
+    /// Is a subscription for this open?
+    pub fn has(&self, purpose: Purpose) -> bool {
+        self.subscriptions.values().any(|open| open.purpose == purpose)
     }
 
     /// Open REQ subscriptions; negentropy ids are a namespace of their own.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use relaysync::engine::{GapReason, Notice, RelayOptions};
+use relaysync::engine::{Config, GapReason, Notice, RelayOptions};
 use relaysync::protocol::Filter;
 use relaysync::sim::{NegentropyRefused, PageCap, Remote, StoreFaults, World};
 
@@ -44,6 +44,21 @@ fn a_store_that_fails_is_a_gap_and_no_panic() {
                 reports[0].gaps
             );
         }
+    }
+}
+
+/// What was ready for a commit that will never be is due no more: a daemon rests.
+#[test]
+fn a_daemon_whose_store_failed_rests() {
+    for commits in [0, 1, 2] {
+        let mut world = World::new();
+        let relay = world.add_relay("wss://relay.example", Remote::with(&history(900)).tamper(PageCap(100)));
+        let engine = world.add_engine(Config { commit_events_min: 50, commit_events_max: 50, ..daemon() });
+        world.node_mut(engine).faults.commits = Some(commits);
+        world.sync(engine, &relay);
+        world.run(Duration::from_secs(600));
+        let reports = world.node(engine).reports();
+        assert!(reports[0].gaps.iter().any(|gap| matches!(gap.reason, GapReason::Store(_))), "{reports:#?}");
     }
 }
 

@@ -83,7 +83,7 @@ impl Relay {
         if self.session.conn().is_some() {
             let from_connect = ctx.config.plants(Planted::QuickFromConnect);
             self.disconnected_at = Some(if from_connect { self.session.connected_at } else { ctx.now.instant });
-            self.bump_proofs(ctx.now);
+            self.note_live(ctx.now);
         }
         self.session.reset();
         self.live_due = true;

@@ -24,7 +24,7 @@ use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
-use passes::GapRetry;
+use passes::Retry;
 
 /// What a relay works with while it handles one thing.
 pub(super) struct Ctx<'a> {
@@ -57,6 +57,15 @@ struct Live {
     refused: Option<String>,
 }
 
+impl Live {
+    /// It is asked for again as at first. Was it refused?
+    fn forget_refusal(&mut self) -> bool {
+        let was_refused = self.refused.take().is_some();
+        self.by_since &= !was_refused;
+        was_refused
+    }
+}
+
 /// One relay.
 pub(super) struct Relay {
     pub url: RelayUrl,
@@ -74,8 +83,8 @@ pub(super) struct Relay {
     live_due: bool,
     /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
     stale: BTreeSet<Interest>,
-    /// Filters whose last pass has left gaps.
-    retries: BTreeMap<Interest, GapRetry>,
+    /// Filters whose last pass has left gaps, or that are not served live.
+    retries: BTreeMap<Interest, Retry>,
     /// When everything is to be begun anew.
     full_pass_at: Option<Instant>,
     negentropy_refused: Option<String>,
@@ -89,8 +98,8 @@ pub(super) struct Relay {
     relied_on_secs: Option<u64>,
     last_error: Option<String>,
     disconnected_at: Option<Instant>,
-    /// Wall time of the last frame of the last connection, in seconds since 1970.
-    live_until_secs: Option<u64>,
+    /// Since the last full pass, live subscriptions were served: what is dated newer than that was not missed.
+    was_live: bool,
     given_up: bool,
     /// Rests after rate limits, since a request was brought to its end.
     cooldowns: u32,
@@ -128,7 +137,7 @@ impl Relay {
             relied_on_secs: None,
             last_error: None,
             disconnected_at: None,
-            live_until_secs: None,
+            was_live: false,
             given_up: false,
             cooldowns: 0,
             fruitless: 0,
@@ -204,7 +213,7 @@ impl Relay {
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
             self.interests.confirm(&history.interest);
-            self.plan_gap_retry(&history, ctx);
+            self.plan_after(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
             }

@@ -1,5 +1,5 @@
 //! Passes over what is wanted: the first one, quick ones after a short absence, a full one each day, and another look
-//! at filters with gaps.
+//! at filters with gaps, or without a live subscription.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use crate::protocol::{FilterKey, Window};
 use crate::runtime::{Instant, Now};
 use crate::store::Method;
 
-/// A filter with gaps, to be looked at again.
+/// A filter with gaps, or that the relay does not serve live, is to be looked at again.
 #[derive(Debug)]
-pub(super) struct GapRetry {
+pub(super) struct Retry {
     /// How long the wait was after the last pass over the filter.
     wait: Duration,
     /// When its turn is; `None` while it is looked at.
@@ -50,10 +50,10 @@ impl Relay {
     /// What is left to fetch of an interest, and how. After a short absence of a live relay that is what it may have
     /// got meanwhile, and REQ with `since` costs less than a comparison of everything.
     fn todo(&self, interest: &Interest, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
-        let filter = interest.filter();
+        let (filter, key) = (interest.filter(), FilterKey::of(interest.filter()));
         let window = Window::of(filter);
         // What the relay lacks shows only when all that it has is known.
-        let proofs = match self.coverage.get(&FilterKey::of(filter)) {
+        let proofs = match self.coverage.get(&key) {
             Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
@@ -65,7 +65,7 @@ impl Relay {
             ctx.config.overlap_secs,
         );
         // Where a gap is left, every way to fetch is open again.
-        let quick = self.live_until_secs.is_some() && !todo.kept.is_empty() && !self.retries.contains_key(interest);
+        let quick = self.was_live && !todo.kept.is_empty() && !self.retries.contains_key(interest);
         let method = self.options.method.or(quick.then_some(Method::Req));
         (todo, method)
     }
@@ -91,10 +91,14 @@ impl Relay {
         self.drop_histories(|_| true, ctx);
         self.waiting.clear();
         self.coverage.clear();
+        self.was_live = false;
         self.negentropy_refused = None;
         self.fallbacks.clear();
         self.relied_on_secs = None;
         self.renew_auth(ctx);
+        for live in self.live.values_mut() {
+            self.live_due |= live.forget_refusal();
+        }
         self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
         self.restart(ctx);
     }
@@ -120,36 +124,48 @@ impl Relay {
         }
     }
 
-    /// A pass over a filter has ended: if with gaps, the filter is looked at again, later each time.
-    pub(super) fn plan_gap_retry(&mut self, history: &History, ctx: &Ctx<'_>) {
-        if history.gaps.is_empty() || ctx.config.one_shot || self.given_up {
+    /// A pass over a filter has ended: if with gaps, or if the relay does not serve it live, it is looked at again.
+    pub(super) fn plan_after(&mut self, history: &History, ctx: &Ctx<'_>) {
+        let is_refused = self.live.get(&history.interest).is_some_and(|live| live.refused.is_some());
+        if history.gaps.is_empty() && !is_refused {
             self.retries.remove(&history.interest);
+        } else {
+            self.plan_retry(history.interest.clone(), ctx);
+        }
+    }
+
+    /// A filter is to be looked at again, later each time.
+    pub(super) fn plan_retry(&mut self, interest: Interest, ctx: &Ctx<'_>) {
+        if ctx.config.one_shot || self.given_up {
             return;
         }
         let (base, most) = (ctx.config.gap_retry_base, ctx.config.full_pass_min);
-        let before = self.retries.get(&history.interest);
+        let before = self.retries.get(&interest);
         let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
-        self.retries.insert(history.interest.clone(), GapRetry { wait, at: Some(ctx.now.instant + wait) });
+        self.retries.insert(interest, Retry { wait, at: Some(ctx.now.instant + wait) });
     }
 
-    /// When the next filter with gaps is to be looked at again.
-    pub(super) fn next_gap_retry(&self) -> Option<Instant> {
+    /// When the next filter is to be looked at again.
+    pub(super) fn next_retry(&self) -> Option<Instant> {
         self.retries.values().filter_map(|retry| retry.at).min()
     }
 
-    pub(super) fn retry_gaps(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn retry_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now.instant;
-        if self.next_gap_retry().is_none_or(|at| at > now) {
+        if self.next_retry().is_none_or(|at| at > now) {
             return;
         }
         if self.session.conn().is_some() {
             // Only what is not proven is fetched again.
-            self.bump_proofs(ctx.now);
+            self.note_live(ctx.now);
             self.renew_auth(ctx);
         }
         for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
             self.interests.unconfirm(interest);
+            if let Some(live) = self.live.get_mut(interest) {
+                self.live_due |= live.forget_refusal();
+            }
         }
         self.waiting.extend(self.interests.begin_new());
     }
@@ -157,9 +173,9 @@ impl Relay {
     /// When a relay has answered a request, it has sent all that was new for the live subscriptions that it serves until
     /// that was sent: proofs that reach to the newest hold until then. Those from before the subscription was opened
     /// hold for what is dated newer only: between the two, the relay may have got events with older dates.
-    pub(super) fn bump_proofs(&mut self, now: Now) {
+    pub(super) fn note_live(&mut self, now: Now) {
         let Some(until) = self.session.served_until_secs(now).filter(|_| self.options.live) else { return };
-        self.live_until_secs = Some(until);
+        self.was_live = true;
         for interest in self.interests.confirmed().iter().filter(|interest| !self.stale.contains(interest)) {
             let Some(since) = self.live_since_secs(interest) else { continue };
             let Some(coverage) = self.coverage.get_mut(&FilterKey::of(interest.filter())) else { continue };

@@ -14,29 +14,43 @@ const NO_EVENT: [u8; 32] = [0; 32];
 
 impl Relay {
     /// The machine slept, or the network came back: the connection is probed, and a relay that is down may be tried at
-    /// once. What is awaited may have been lost in between, or may still come: it is awaited from now on.
+    /// once. What became due during the sleep may still come: it is awaited once more.
     pub(in crate::engine) fn handle_wake(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now.instant;
+        let put_off = |due: &mut Instant, by| *due = if *due <= now { now + by } else { *due };
         match &mut self.session.link {
             Link::Down => self.health.retry_soon(ctx.config),
-            Link::Connecting { give_up_at, .. } => *give_up_at = now + ctx.config.connect_timeout,
+            Link::Connecting { give_up_at, .. } => put_off(give_up_at, ctx.config.connect_timeout),
             Link::Up { .. } => {
-                if let Some(before) = self.session.probe() {
-                    self.close_subscription(before, ctx);
+                if self.next_stall(ctx).is_some_and(|(at, _)| at <= now) {
+                    self.excuse_silence(now);
                 }
-                self.excuse_silence(now);
-                self.auth_wait_until = self.auth_wait_until.map(|_| now + ctx.config.stall);
-                self.session.probe_due = true;
+                self.auth_wait_until.iter_mut().for_each(|until| put_off(until, ctx.config.stall));
+                self.renew_probe(ctx);
             }
         }
         self.pump(ctx);
+    }
+
+    /// Has the connection probed at once, unless the answer to a probe is awaited already: whoever wakes us again and
+    /// again must not put the end of a dead connection off.
+    fn renew_probe(&mut self, ctx: &mut Ctx<'_>) {
+        let before = self.session.subscriptions().find(|(_, open)| open.purpose == Purpose::Probe);
+        let before = before.map(|(id, open)| (id, open.opened_at));
+        if before.is_some_and(|(_, opened_at)| self.session.last_frame_at < opened_at) {
+            return;
+        }
+        if let Some((id, _)) = before {
+            self.close_subscription(id, ctx);
+        }
+        self.session.probe_due = true;
     }
 
     /// When the relay is to be probed, unless something comes before. What is awaited of it is a probe as well, and the
     /// only one if the relay allows no more subscriptions.
     pub(super) fn next_probe(&self, ctx: &Ctx<'_>) -> Option<Instant> {
         let is_open = self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none();
-        if !is_open || !self.session.reading || self.session.probe().is_some() {
+        if !is_open || !self.session.reading || self.session.has(Purpose::Probe) {
             return None;
         }
         let has_room = self.session.open_reqs() < self.budget.subscriptions_max();

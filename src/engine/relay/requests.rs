@@ -17,7 +17,7 @@ impl Relay {
     /// Goes on with everything, as far as possible now.
     pub(in crate::engine) fn pump(&mut self, ctx: &mut Ctx<'_>) {
         self.settle_histories(ctx);
-        self.retry_gaps(ctx);
+        self.retry_if_due(ctx);
         self.poll_needs(ctx);
         self.connect_if_due(ctx);
         if self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none() {
@@ -244,12 +244,12 @@ impl Relay {
     }
 
     /// The relay does not serve a live subscription: as `limit: 0` is not understood everywhere, `since` is tried
-    /// next; after that it shows as failing.
+    /// next; after that it shows as failing, and is tried again later.
     pub(super) fn refuse_live(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
         let Some(open) = self.session.subscription_mut(id) else { return };
         let owner = open.history;
         let has_served = open.answered && open.opened_at + ctx.config.stall <= ctx.now.instant;
-        self.bump_proofs(ctx.now);
+        self.note_live(ctx.now);
         self.close_subscription(id, ctx);
         let others = self.session.open_reqs();
         let Some(live) = self.live.values_mut().find(|live| live.id == owner) else { return };
@@ -272,6 +272,13 @@ impl Relay {
             _ if has_served => {}
             _ if !live.by_since => live.by_since = true,
             _ => live.refused = Some(words.to_owned()),
+        }
+        let refused = self.live.iter().find(|(_, live)| live.id == owner && live.refused.is_some());
+        // While its history is under way, the end of that plans the retry.
+        if let Some(interest) = refused.map(|(interest, _)| interest.clone())
+            && self.interests.confirmed().contains(&interest)
+        {
+            self.plan_retry(interest, ctx);
         }
     }
 

@@ -90,7 +90,7 @@ impl Relay {
             Link::Connecting { give_up_at, .. } => Some((give_up_at, "connect timeout")),
             Link::Up { .. } => self.deadline_of_connection(ctx),
         };
-        let retry = self.next_gap_retry().map(|at| (at, "gap retry"));
+        let retry = self.next_retry().map(|at| (at, "retry"));
         [of_link, retry].into_iter().flatten().min()
     }
 
