@@ -52,8 +52,8 @@ pub struct Config {
     pub full_pass_min: Duration,
     /// The longest time from one full pass to the next; the moment is random between the two.
     pub full_pass_max: Duration,
-    /// Filters with gaps are looked at again after this, unless the job is one-shot. It doubles with each further time,
-    /// up to `full_pass_min`.
+    /// Filters with gaps, and those that a relay refuses to serve live, are looked at again after this, unless the job is
+    /// one-shot. It doubles with each further time, up to `full_pass_min`.
     pub gap_retry_base: Duration,
     /// How far before the last proven moment a quick reconnect begins, in seconds.
     pub overlap_secs: u64,

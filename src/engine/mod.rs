@@ -246,6 +246,7 @@ impl Engine {
         for number in due {
             self.with_relay(number, |relay, ctx| relay.handle_tick(ctx));
         }
+        self.items.prune(self.now.instant);
     }
 
     /// What was known of connections may not hold any more.
