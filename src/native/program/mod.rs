@@ -16,6 +16,8 @@ pub mod report;
 mod selection;
 mod serve;
 mod signals;
+#[cfg(feature = "testing")]
+mod sim;
 pub mod store;
 pub mod sync;
 mod sync_run;
@@ -54,6 +56,8 @@ enum Command {
     Query(query::QueryArguments),
     Count(count::CountArguments),
     Demo(demo::DemoArguments),
+    #[cfg(feature = "testing")]
+    Sim(sim::SimArguments),
 }
 
 /// Runs the program with the arguments of the process.
@@ -76,6 +80,8 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        #[cfg(feature = "testing")]
+        Command::Sim(arguments) => sim::run(arguments).await,
     }
 }
 
