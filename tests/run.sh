@@ -158,22 +158,23 @@ part_wasm() {
   fi
 }
 
-# The same seed has the same trace hash wherever it is played.
+# The same seed has the same trace hash wherever it is played. Tells of the first that has not, and where it goes apart.
 same_seeds_in_wasm() { # COUNT
-  local results=${CARGO_TARGET_DIR:-target} folder status=0
+  local results=${CARGO_TARGET_DIR:-target} folder seed status=0
+  local native=("$results/debug/relaysync" sim)
+  local wasm=(node tests/wasm_sim/play.mjs "$results/wasm32-unknown-unknown/debug/relaysync_wasm_sim.wasm")
   folder=$(mktemp -d)
-  cargo build --locked --quiet --features testing --bin relaysync \
-    && cargo build --locked --quiet --manifest-path tests/wasm_sim/Cargo.toml --target-dir "$results" \
-      --target wasm32-unknown-unknown \
-    && "$results/debug/relaysync" sim --hashes --seeds "$1" > "$folder/native" \
-    && node tests/wasm_sim/hashes.mjs "$results/wasm32-unknown-unknown/debug/relaysync_wasm_sim.wasm" "$1" > "$folder/wasm" \
-    && [ "$(wc -l < "$folder/native")" -eq "$1" ] || status=1
+  cargo build --locked --features testing --bin relaysync \
+    && cargo build --locked --manifest-path tests/wasm_sim/Cargo.toml --target-dir "$results" --target wasm32-unknown-unknown \
+    && "${native[@]}" --hashes --seeds "$1" > "$folder/native" \
+    && "${wasm[@]}" "$1" > "$folder/wasm" || status=1
   if [ "$status" -eq 0 ] && ! cmp --silent "$folder/native" "$folder/wasm"; then
     status=1
-    diff "$folder/native" "$folder/wasm" | awk '
-      /^[<>]/ && !seed { seed = $2 }
-      $2 == seed && /^[<>]/ { hash[$1] = $3 }
-      END { printf "seed %s goes two ways: %s natively, %s in wasm\n", seed, hash["<"], hash[">"] }' >&2
+    seed=$(diff "$folder/native" "$folder/wasm" | awk '/^[<>]/ { print $2; exit }')
+    echo "seed $seed goes two ways, first here, natively (<) and in wasm (>):" >&2
+    "${native[@]}" --seeds 1 --from "$seed" --trace > "$folder/native"
+    "${wasm[@]}" --trace "$seed" > "$folder/wasm"
+    diff "$folder/native" "$folder/wasm" | head -n 4 | cut -c 1-400 >&2
   fi
   rm -rf "$folder"
   return "$status"
