@@ -163,12 +163,13 @@ same_seeds_in_wasm() { # COUNT
   local results=${CARGO_TARGET_DIR:-target} folder seed status=0
   local native=("$results/debug/relaysync" sim)
   local wasm=(node tests/wasm_sim/play.mjs "$results/wasm32-unknown-unknown/debug/relaysync_wasm_sim.wasm")
-  folder=$(mktemp -d)
   cargo build --locked --features testing --bin relaysync \
     && cargo build --locked --manifest-path tests/wasm_sim/Cargo.toml --target-dir "$results" --target wasm32-unknown-unknown \
-    && "${native[@]}" --hashes --seeds "$1" > "$folder/native" \
-    && "${wasm[@]}" "$1" > "$folder/wasm" || status=1
-  if [ "$status" -eq 0 ] && ! cmp --silent "$folder/native" "$folder/wasm"; then
+    || return 1
+  folder=$(mktemp -d)
+  "${native[@]}" --hashes --seeds "$1" > "$folder/native" || status=1
+  "${wasm[@]}" "$1" > "$folder/wasm" || status=1
+  if ! cmp --silent "$folder/native" "$folder/wasm"; then
     status=1
     seed=$(diff "$folder/native" "$folder/wasm" | awk '/^[<>]/ { print $2; exit }')
     echo "seed $seed goes two ways, first here, natively (<) and in wasm (>):" >&2

@@ -60,6 +60,18 @@ enum Command {
     Sim(sim::SimArguments),
 }
 
+impl Command {
+    /// What is logged unless RUST_LOG says otherwise.
+    const fn logged(&self) -> &'static str {
+        match self {
+            // Thousands of relays misbehave there, as they are meant to.
+            #[cfg(feature = "testing")]
+            Self::Sim(_) => "off",
+            _ => "warn",
+        }
+    }
+}
+
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
     memory::keep_one_heap();
@@ -67,7 +79,7 @@ pub fn main() -> ExitCode {
         Ok(program) => program,
         Err(error) => return usage(&error).into(),
     };
-    start_logging();
+    start_logging(program.command.logged());
     run(dispatch(program.command)).into()
 }
 
@@ -115,7 +127,7 @@ fn usage(error: &clap::Error) -> Exit {
     if error.use_stderr() { Exit::Usage } else { Exit::Complete }
 }
 
-fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+fn start_logging(usually: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usually));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }
