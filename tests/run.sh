@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs everything that can be run against this tree, and counts.
 #
-#     bash tests/run.sh [PART…]    parts: fmt clippy native wasm docs deny peers bench-smoke (all, without arguments)
+#     bash tests/run.sh [PART…]    parts: fmt clippy native sim wasm docs deny peers bench-smoke (all, without arguments)
 #
 # Needs Rust (rustup) and Node; installs what else is missing: the wasm32 target by rustup, clang and a C++ compiler by
 # apt-get where it may, cargo-deny into the cache folder. The last line is `N passed, N failed`; the exit status is 1 if
@@ -9,6 +9,7 @@
 #
 #     RELAYSYNC_CACHE    folder for tools and test peers; .cache by default
 #     CARGO_TARGET_DIR   folder for build results, shared by all parts; target by default
+#     SEED               the part sim replays this seed of the simulation, with its trace, and plays no other
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,7 +19,7 @@ export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 mkdir -p "$RELAYSYNC_CACHE"
 
 cargo_deny_version=0.20.2
-all_parts=(fmt clippy native wasm docs deny peers bench-smoke)
+all_parts=(fmt clippy native sim wasm docs deny peers bench-smoke)
 passed=0
 failed=0
 faults=()
@@ -81,7 +82,7 @@ need() { # COMMAND PACKAGE…
     && command -v "$command" > /dev/null
 }
 
-# Names of the integration tests: those that need other people's relays, or all others.
+# Names of the integration tests: those that need other people's relays, or all others but the simulation.
 test_targets() { # peers | others
   local file name
   for file in tests/*.rs tests/*/main.rs; do
@@ -89,7 +90,7 @@ test_targets() { # peers | others
     name=$(basename "${file%/main.rs}" .rs)
     case "$1 $name" in
       "peers peers"*) echo "$name" ;;
-      "others peers"* | "peers "*) ;;
+      "others peers"* | "others sim" | "peers "*) ;;
       *) echo "$name" ;;
     esac
   done
@@ -108,6 +109,8 @@ part_fmt() {
   need_component fmt rustfmt || { skip "cargo fmt" "rustfmt cannot be had"; return; }
   check "cargo fmt" cargo fmt --check
   check "cargo fmt of the test peers" cargo fmt --check --manifest-path tests/peers/Cargo.toml -- --config-path rustfmt.toml
+  check "cargo fmt of the simulation for wasm" \
+    cargo fmt --check --manifest-path tests/wasm_sim/Cargo.toml -- --config-path rustfmt.toml
 }
 
 part_clippy() {
@@ -118,6 +121,17 @@ part_clippy() {
 part_native() {
   # shellcheck disable=SC2046 # one word an option is what is wanted
   count "native tests" --lib --bins $(test_targets others | as_options --test)
+}
+
+# Fixed seeds, those that once failed, and one that is new with each commit.
+part_sim() {
+  local commit
+  # An archive of the sources has no commit; the test says so.
+  if commit=$(git rev-parse --verify --quiet HEAD); then
+    export COMMIT_SEED=${commit:0:16}
+    printf -- "-- the commit's seed is %u\n" "0x$COMMIT_SEED"
+  fi
+  count "simulation" --test sim
 }
 
 # What the core may not touch where it has to run in a browser too: it gets time, sockets and files from a runtime.
@@ -137,6 +151,34 @@ part_wasm() {
   check "wasm32 build of the core" cargo build --locked --no-default-features --lib --target wasm32-unknown-unknown
   check "wasm32 build with testing" \
     cargo build --locked --no-default-features --features testing --lib --target wasm32-unknown-unknown
+  if command -v node > /dev/null; then
+    check "64 seeds of the simulation go the same way natively and in wasm" same_seeds_in_wasm 64
+  else
+    skip "the simulation in wasm" "no node"
+  fi
+}
+
+# The same seed has the same trace hash wherever it is played. Tells of the first that has not, and where it goes apart.
+same_seeds_in_wasm() { # COUNT
+  local results=${CARGO_TARGET_DIR:-target} folder seed status=0
+  local native=("$results/debug/relaysync" sim)
+  local wasm=(node tests/wasm_sim/play.mjs "$results/wasm32-unknown-unknown/debug/relaysync_wasm_sim.wasm")
+  cargo build --locked --features testing --bin relaysync \
+    && cargo build --locked --manifest-path tests/wasm_sim/Cargo.toml --target-dir "$results" --target wasm32-unknown-unknown \
+    || return 1
+  folder=$(mktemp -d)
+  "${native[@]}" --hashes --seeds "$1" > "$folder/native" || status=1
+  "${wasm[@]}" "$1" > "$folder/wasm" || status=1
+  if ! cmp --silent "$folder/native" "$folder/wasm"; then
+    status=1
+    seed=$(diff "$folder/native" "$folder/wasm" | awk '/^[<>]/ { print $2; exit }')
+    echo "seed $seed goes two ways, first here, natively (<) and in wasm (>):" >&2
+    "${native[@]}" --seeds 1 --from "$seed" --trace > "$folder/native"
+    "${wasm[@]}" --trace "$seed" > "$folder/wasm"
+    diff "$folder/native" "$folder/wasm" | head -n 4 | cut -c 1-400 >&2
+  fi
+  rm -rf "$folder"
+  return "$status"
 }
 
 part_docs() {

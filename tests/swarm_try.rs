@@ -10,16 +10,28 @@ fn try_it() {
     for seed in from..from + n {
         let t1 = std::time::Instant::now();
         match run(seed, &Options { planted: None, tell: tell.then_some(|l: &str| println!("{l}")) }) {
-            Ok(s) => println!("{seed} ok {:x} {:?} virt {:?} conv {:?} handles {} ev {}", s.trace_hash, t1.elapsed(), s.virtual_time, s.converged_after, s.handles, s.events),
+            Ok(s) => println!(
+                "{seed} ok {:x} {:?} virt {:?} conv {:?} handles {} ev {}",
+                s.trace_hash,
+                t1.elapsed(),
+                s.virtual_time,
+                s.converged_after,
+                s.handles,
+                s.events
+            ),
             Err(f) => {
                 bad += 1;
                 let why: String = f.why.chars().take(100).collect();
                 println!("{seed} FAIL {:?} {}", t1.elapsed(), f.why.chars().take(300).collect::<String>());
                 whys.entry(why).or_insert_with(Vec::new).push(seed);
-                if n == 1 { println!("{f}"); }
+                if n == 1 {
+                    println!("{f}");
+                }
             }
         }
     }
     println!("== {bad} failed of {n} in {:?}", t.elapsed());
-    for (why, seeds) in whys { println!("{:3} {why} {:?}", seeds.len(), &seeds[..seeds.len().min(5)]); }
+    for (why, seeds) in whys {
+        println!("{:3} {why} {:?}", seeds.len(), &seeds[..seeds.len().min(5)]);
+    }
 }

@@ -27,4 +27,15 @@ impl Planted {
         Self::CoverageFirst,
         Self::QuickFromConnect,
     ];
+
+    /// Its name, as it is written on a command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::PageThreshold => "page-threshold",
+            Self::OldestMinusOne => "oldest-minus-one",
+            Self::SeenBeforeCommit => "seen-before-commit",
+            Self::CoverageFirst => "coverage-first",
+            Self::QuickFromConnect => "quick-from-connect",
+        }
+    }
 }

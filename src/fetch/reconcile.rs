@@ -126,6 +126,8 @@ impl Reconcile {
         let (mut have_ids, mut need_ids): (Vec<Id>, Vec<Id>) = (Vec::new(), Vec::new());
         match session.protocol.reconcile_with_ids(message, &mut have_ids, &mut need_ids) {
             Ok(reply) => {
+                // They come out of a hash set: in an order that is another one in each process.
+                need_ids.sort_unstable();
                 need.extend(need_ids.iter().map(|id| **id).filter(|id| session.needed.insert(*id)));
                 have.extend(have_ids.iter().map(|id| **id));
                 match reply {

@@ -9,6 +9,8 @@ pub mod program;
 mod runtime;
 pub mod serve;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod swarm;
 mod tls;
 mod websocket;
 

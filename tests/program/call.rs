@@ -28,6 +28,7 @@ pub(crate) fn start_logging(directory: &Path, arguments: &[&str], log: &str) -> 
         .args(arguments)
         .current_dir(directory)
         .env("RUST_LOG", log)
+        .env_remove("SEED")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -5,5 +5,6 @@
 mod call;
 mod demo;
 mod events;
+mod sim;
 mod store;
 mod usage;

@@ -16,6 +16,8 @@ pub mod report;
 mod selection;
 mod serve;
 mod signals;
+#[cfg(feature = "testing")]
+mod sim;
 pub mod store;
 pub mod sync;
 mod sync_run;
@@ -54,6 +56,20 @@ enum Command {
     Query(query::QueryArguments),
     Count(count::CountArguments),
     Demo(demo::DemoArguments),
+    #[cfg(feature = "testing")]
+    Sim(sim::SimArguments),
+}
+
+impl Command {
+    /// What is logged unless RUST_LOG says otherwise.
+    const fn logged(&self) -> &'static str {
+        match self {
+            // Thousands of relays misbehave there, as they are meant to.
+            #[cfg(feature = "testing")]
+            Self::Sim(_) => "off",
+            _ => "warn",
+        }
+    }
 }
 
 /// Runs the program with the arguments of the process.
@@ -63,7 +79,7 @@ pub fn main() -> ExitCode {
         Ok(program) => program,
         Err(error) => return usage(&error).into(),
     };
-    start_logging();
+    start_logging(program.command.logged());
     run(dispatch(program.command)).into()
 }
 
@@ -76,6 +92,8 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
         Command::Demo(arguments) => demo::run(arguments).await,
+        #[cfg(feature = "testing")]
+        Command::Sim(arguments) => sim::run(arguments).await,
     }
 }
 
@@ -109,7 +127,7 @@ fn usage(error: &clap::Error) -> Exit {
     if error.use_stderr() { Exit::Usage } else { Exit::Complete }
 }
 
-fn start_logging() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
+fn start_logging(usually: &str) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usually));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }

@@ -18,6 +18,15 @@ pub(super) fn counted(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{} {noun}s", count(number)) }
 }
 
+/// `3, 17, 240`; `none` for no number. Without groups: to be copied.
+#[cfg(feature = "testing")]
+pub(super) fn list(numbers: &[u64]) -> String {
+    match numbers {
+        [] => "none".to_owned(),
+        _ => numbers.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// `1234567` as `1.2 MB`, in powers of ten.
 pub(super) fn bytes(number: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];

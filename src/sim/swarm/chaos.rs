@@ -35,12 +35,7 @@ pub(super) struct Chaos {
 }
 
 impl Chaos {
-    pub(super) fn draw(
-        dice: &mut Dice,
-        engines: &[EngineId],
-        relays: &[RelayUrl],
-        faults: &mut Vec<String>,
-    ) -> Self {
+    pub(super) fn draw(dice: &mut Dice, engines: &[EngineId], relays: &[RelayUrl], faults: &mut Vec<String>) -> Self {
         let lasts = dice.pick(&[30, 120, 600, 1_800, 7_200]);
         let mut chaos = Self { deeds: BTreeMap::new(), lasts: Duration::from_secs(lasts) };
         for _ in 0..dice.pick(&[0, 3, 10, 40]) {
@@ -60,7 +55,11 @@ impl Chaos {
             (0..times).for_each(|_| chaos.add_kind(dice, kind, engines, relays));
         }
         let counts: Vec<String> = counts.iter().map(|(kind, times)| format!("{times} × {kind}")).collect();
-        faults.push(format!("{} within {:?}", if counts.is_empty() { "nothing".into() } else { counts.join(", ") }, chaos.lasts));
+        faults.push(format!(
+            "{} within {:?}",
+            if counts.is_empty() { "nothing".into() } else { counts.join(", ") },
+            chaos.lasts
+        ));
         chaos
     }
 

@@ -134,4 +134,3 @@ fn is_whole(world: &World, engine: EngineId) -> bool {
     says && (!node.config.one_shot || node.ended.is_some())
         && node.wishes.keys().all(|relay| world.lacks(engine, relay).is_empty() && world.owes(engine, relay).is_empty())
 }
-
