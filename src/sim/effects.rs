@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::honest::at_once;
 use super::node::{Conn, EngineId, StoreFaults};
 use super::note;
-use super::remote::Connects;
+use super::remote::{Connects, Remote};
 use super::world::{Happening, LATENCY, World};
 use crate::engine::{ConnId, Effect, Input, Notice, Ticket};
 use crate::ingest::{Verdict, Verified, verify};
@@ -106,9 +106,9 @@ impl World {
     }
 
     fn fetch_info(&mut self, engine: EngineId, dial: Dial) {
-        let info = self.relays.get(&dial.url).filter(|remote| remote.gives_info).map(|remote| remote.honest().info());
-        let result = info.ok_or_else(|| ConnectError::Handshake("404".into()));
-        self.answer(engine, Input::RelayInfo { relay: dial.url, result });
+        if let Some(result) = self.relays.get(&dial.url).and_then(Remote::relay_info) {
+            self.answer(engine, Input::RelayInfo { relay: dial.url, result });
+        }
     }
 
     fn sign(&self, engine: EngineId, relay: &RelayUrl, challenge: &str) -> Result<Verified<Event>, SignError> {

@@ -25,7 +25,7 @@ mod honest;
 mod node;
 mod remote;
 pub mod swarm;
-mod tamper;
+pub mod tamper;
 mod world;
 
 pub use draft::{Draft, note, notes};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::honest::{Honest, Said};
-use super::tamper::{Tamper, Turn};
+use super::tamper::{Info, Tamper, Turn};
 use crate::protocol::{Event, ItemSet, RelayUrl, Window};
 use crate::runtime::{ConnectError, Instant, Now};
 use crate::serve::{ClientId, ServeConfig};
@@ -30,8 +30,8 @@ pub struct Remote {
     clients: BTreeSet<ClientId>,
     /// What becomes of connection attempts.
     pub connects: Connects,
-    /// Does it answer requests for its relay information document?
-    pub gives_info: bool,
+    /// What becomes of requests for its relay information document.
+    pub info: Info,
     /// What coverage marks say of it is checked against what it holds. Off for relays that do not deliver what they
     /// hold, and do not even show it.
     pub is_checked: bool,
@@ -54,7 +54,7 @@ impl Remote {
             tampers: Vec::new(),
             clients: BTreeSet::new(),
             connects: Connects::Always,
-            gives_info: false,
+            info: Info::Missing,
             is_checked: true,
             attempts: Vec::new(),
             heard: Vec::new(),
@@ -96,13 +96,29 @@ impl Remote {
     /// Gives out its relay information document.
     #[must_use]
     pub fn with_info(self) -> Self {
-        Self { gives_info: true, ..self }
+        Self { info: Info::True, ..self }
     }
 
     /// All faults are mended from now on.
     pub fn mend(&mut self) {
         self.tampers.clear();
         self.connects = Connects::Always;
+        self.info = Info::True;
+    }
+
+    /// What it answers to a request for its relay information document: `None` for nothing at all.
+    pub(super) fn relay_info(&self) -> Option<Result<String, ConnectError>> {
+        match &self.info {
+            Info::Missing => Some(Err(ConnectError::Handshake("404".into()))),
+            Info::True => Some(Ok(self.honest.info())),
+            Info::Text(text) => Some(Ok(text.clone())),
+            Info::Silent => None,
+        }
+    }
+
+    /// Behind one more fault, out of a drawing.
+    pub fn tamper_by(&mut self, tamper: Box<dyn Tamper>) {
+        self.tampers.push(tamper);
     }
 
     /// The relay behind the faults.

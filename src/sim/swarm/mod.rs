@@ -3,6 +3,8 @@
 //! While the faults last, nothing may go wrong for good: see the checks. Then they stop, and everything that is wanted
 //! and that honest relays hold must arrive, and silence follow.
 
+pub mod faults;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
