@@ -7,7 +7,7 @@ use super::honest::at_once;
 use super::node::{Conn, EngineId, StoreFaults};
 use super::note;
 use super::pool::check;
-use super::remote::Connects;
+use super::remote::{Connects, Remote};
 use super::wire::{LATENCY, happens, up_to};
 use super::world::{Happening, World};
 use crate::engine::{ConnId, Effect, Input, Notice, Ticket};
@@ -140,9 +140,9 @@ impl World {
     }
 
     fn fetch_info(&mut self, engine: EngineId, dial: Dial) {
-        let info = self.relays.get(&dial.url).filter(|remote| remote.gives_info).map(|remote| remote.honest().info());
-        let result = info.ok_or_else(|| ConnectError::Handshake("404".into()));
-        self.answer(engine, Input::RelayInfo { relay: dial.url, result });
+        if let Some(result) = self.relays.get(&dial.url).and_then(Remote::relay_info) {
+            self.answer(engine, Input::RelayInfo { relay: dial.url, result });
+        }
     }
 
     fn sign(&self, engine: EngineId, relay: &RelayUrl, challenge: &str) -> Result<Verified<Event>, SignError> {

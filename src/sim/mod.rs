@@ -29,7 +29,7 @@ mod process;
 mod remote;
 mod step;
 pub mod swarm;
-mod tamper;
+pub mod tamper;
 mod trace;
 mod wire;
 mod world;

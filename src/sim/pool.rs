@@ -1,7 +1,7 @@
 //! Signed events that all seeds draw from: signing and checking are pure, so both are done once a process.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::draft::{Draft, note};
 use super::world::NOW_SECS;
@@ -20,7 +20,7 @@ const DAY: u64 = 24 * HOUR;
 #[derive(Debug)]
 struct Pool {
     authors: Vec<PublicKey>,
-    events: Vec<Event>,
+    events: Arc<[Event]>,
     by_id: BTreeMap<[u8; 32], usize>,
 }
 
@@ -28,7 +28,7 @@ fn the_pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
     POOL.get_or_init(|| {
         let authors: Vec<PublicKey> = (1..=AUTHORS as u8).map(|author| note(0).by(author).sign().pubkey).collect();
-        let events = make(&authors);
+        let events: Arc<[Event]> = make(&authors).into();
         let by_id = events.iter().enumerate().map(|(index, event)| (event.id.to_bytes(), index)).collect();
         Pool { authors, events, by_id }
     })
@@ -36,7 +36,7 @@ fn the_pool() -> &'static Pool {
 
 /// All events: notes of a month and of the last hour, seconds with many, versions of what is replaced, deletions, dates
 /// of the future and of 1970, events that expire; and some that are dated within the next hours.
-pub fn pool() -> &'static [Event] {
+pub fn pool() -> &'static Arc<[Event]> {
     &the_pool().events
 }
 

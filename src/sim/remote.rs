@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::honest::{Honest, Said};
-use super::tamper::{Tamper, Turn};
+use super::tamper::{Info, Tamper, Turn};
 use super::wire::NetFaults;
 use crate::protocol::{Event, ItemSet, RelayUrl, Window};
 use crate::runtime::{ConnectError, Instant, Now};
@@ -31,8 +31,8 @@ pub struct Remote {
     clients: BTreeSet<ClientId>,
     /// What becomes of connection attempts.
     pub connects: Connects,
-    /// Does it answer requests for its relay information document?
-    pub gives_info: bool,
+    /// What becomes of requests for its relay information document.
+    pub info: Info,
     /// What coverage marks say of it is checked against what it holds. Off for relays that do not deliver what they
     /// hold, and do not even show it.
     pub is_checked: bool,
@@ -59,7 +59,7 @@ impl Remote {
             tampers: Vec::new(),
             clients: BTreeSet::new(),
             connects: Connects::Always,
-            gives_info: false,
+            info: Info::Missing,
             is_checked: true,
             network: NetFaults::default(),
             attempts: Vec::new(),
@@ -90,7 +90,7 @@ impl Remote {
 
     /// The same, for one that is drawn.
     #[must_use]
-    pub(super) fn tamper_boxed(mut self, tamper: Box<dyn Tamper>) -> Self {
+    pub fn tamper_boxed(mut self, tamper: Box<dyn Tamper>) -> Self {
         self.tampers.push(tamper);
         self
     }
@@ -110,7 +110,7 @@ impl Remote {
     /// Gives out its relay information document.
     #[must_use]
     pub fn with_info(self) -> Self {
-        Self { gives_info: true, ..self }
+        Self { info: Info::True, ..self }
     }
 
     /// All faults are mended from now on.
@@ -118,6 +118,17 @@ impl Remote {
         self.tampers.clear();
         self.connects = Connects::Always;
         self.network = NetFaults::default();
+        self.info = Info::True;
+    }
+
+    /// What it answers to a request for its relay information document: `None` for nothing at all.
+    pub(super) fn relay_info(&self) -> Option<Result<String, ConnectError>> {
+        match &self.info {
+            Info::Missing => Some(Err(ConnectError::Handshake("404".into()))),
+            Info::True => Some(Ok(self.honest.info())),
+            Info::Text(text) => Some(Ok(text.clone())),
+            Info::Silent => None,
+        }
     }
 
     /// The relay behind the faults.

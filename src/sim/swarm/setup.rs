@@ -68,7 +68,7 @@ impl Setup {
             let drawn = faults::draw(&mut Rng::new(dice.seed()), pool());
             names.extend(drawn.names);
             remote = drawn.tampers.into_iter().fold(remote, Remote::tamper_boxed);
-            remote.gives_info = drawn.info;
+            remote.info = drawn.info;
             if drawn.hides {
                 remote = remote.unchecked();
             }

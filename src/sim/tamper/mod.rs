@@ -1,15 +1,35 @@
 //! Faults: what stands between an honest relay and its clients.
 
+mod answers;
+mod authentication;
+mod chance;
+mod forged;
+mod frames;
+mod info;
 mod negentropy;
+mod publishing;
+mod reconciling;
 mod refusals;
 mod replies;
+mod sometimes;
+mod strays;
 
 use std::fmt::Debug;
 use std::time::Duration;
 
+pub use answers::{AnswerFault, Answers};
+pub use authentication::{AuthDemands, AuthFault};
+pub use chance::Chance;
+pub use forged::{Forged, Forgery, Place};
+pub use frames::{FrameFault, Frames};
+pub use info::Info;
 pub use negentropy::{Infinite, NegRefusal, NegentropyRefused, ShortCodec};
+pub use publishing::{OkFault, Oks};
+pub use reconciling::{Loss, NOTICES, REFUSALS, Replacement, SessionFault, Sessions};
 pub use refusals::{ClosesAfter, LateChallenge, NoOk, RateLimit, RateLimitBy, SubscriptionCap};
 pub use replies::{Altered, Eose, EoseFault, Ignores, LimitZero, Missing, PageCap, Shuffled};
+pub use sometimes::Sometimes;
+pub use strays::{Stray, Strays};
 
 use super::honest::Said;
 use crate::protocol::{ClientMessage, Event, Filter, RelayMessage};
@@ -104,8 +124,17 @@ impl<F: FnMut(Direction, String, &mut Turn) -> Option<String>> Tamper for Seen<F
     }
 }
 
+/// The subscription that a frame of this kind names, by a look at its first bytes: most frames do not concern a tamper.
+fn name_of<'f>(frame: &'f str, kind: &str) -> Option<&'f str> {
+    let name = frame.strip_prefix("[\"")?.strip_prefix(kind)?.strip_prefix("\",\"")?;
+    name.split('"').next()
+}
+
 /// The subscription and filters of a REQ.
 fn req_of(frame: &str) -> Option<(String, Vec<Filter>)> {
+    if !frame.starts_with("[\"REQ\"") {
+        return None;
+    }
     match ClientMessage::parse(frame) {
         Ok(ClientMessage::Req { subscription, filters }) => Some((subscription.into_owned(), filters)),
         _ => None,
@@ -114,6 +143,9 @@ fn req_of(frame: &str) -> Option<(String, Vec<Filter>)> {
 
 /// The subscription and event of an EVENT from a relay.
 fn event_of(frame: &str) -> Option<(String, Event)> {
+    if !frame.starts_with("[\"EVENT\"") {
+        return None;
+    }
     match RelayMessage::parse(frame) {
         Ok(RelayMessage::Event { subscription, json }) => {
             Some((subscription.into_owned(), Event::parse(json.to_owned().into()).ok()?))
@@ -124,6 +156,9 @@ fn event_of(frame: &str) -> Option<(String, Event)> {
 
 /// The subscription of an EOSE.
 fn eose_of(frame: &str) -> Option<String> {
+    if !frame.starts_with("[\"EOSE\"") {
+        return None;
+    }
     match RelayMessage::parse(frame) {
         Ok(RelayMessage::Eose { subscription, .. }) => subscription.map(std::borrow::Cow::into_owned),
         _ => None,

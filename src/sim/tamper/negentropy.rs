@@ -21,6 +21,18 @@ pub enum NegRefusal {
     Silence,
 }
 
+impl NegRefusal {
+    /// Refuses the session of this name.
+    pub(super) fn say(&self, name: &str, turn: &mut Turn) {
+        match self {
+            Self::Notice(text) => turn.say(relay::notice(text)),
+            Self::Closed(text) => turn.say(relay::closed(name, text)),
+            Self::NegErr(text) => turn.say(relay::neg_err(name, text, None)),
+            Self::Silence => {}
+        }
+    }
+}
+
 /// A relay that does not reconcile.
 #[derive(Debug, Clone)]
 pub struct NegentropyRefused(pub NegRefusal);
@@ -36,12 +48,7 @@ impl Tamper for NegentropyRefused {
     fn handle_client(&mut self, frame: String, turn: &mut Turn) -> Option<String> {
         match ClientMessage::parse(&frame) {
             Ok(ClientMessage::NegOpen { subscription, .. }) => {
-                match &self.0 {
-                    NegRefusal::Notice(text) => turn.say(relay::notice(text)),
-                    NegRefusal::Closed(text) => turn.say(relay::closed(&subscription, text)),
-                    NegRefusal::NegErr(text) => turn.say(relay::neg_err(&subscription, text, None)),
-                    NegRefusal::Silence => {}
-                }
+                self.0.say(&subscription, turn);
                 None
             }
             Ok(ClientMessage::NegMsg { .. } | ClientMessage::NegClose { .. }) => None,

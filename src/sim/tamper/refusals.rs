@@ -20,6 +20,17 @@ pub enum RateLimitBy {
     Close,
 }
 
+impl RateLimitBy {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Notice => "rate limit by notice",
+            Self::Closed => "rate limit by closed",
+            Self::Close => "rate limit by close",
+        }
+    }
+}
+
 /// At most so many REQs a minute.
 #[derive(Debug, Clone)]
 pub struct RateLimit {
@@ -46,6 +57,7 @@ impl Tamper for RateLimit {
             self.times.push_back(now);
             return Some(frame);
         }
+        turn.inject(self.by.name());
         match self.by {
             RateLimitBy::Notice => turn.say(relay::notice("rate-limited: slow down there chief")),
             RateLimitBy::Closed => turn.say(relay::closed(&subscription, "rate-limited: too many queries")),
@@ -82,6 +94,7 @@ impl Tamper for SubscriptionCap {
                     return Some(frame);
                 }
                 self.refusals += 1;
+                turn.inject(if self.by_notice { "subscription cap by notice" } else { "subscription cap by closed" });
                 turn.say(match self.by_notice {
                     true => relay::notice("too many concurrent REQs"),
                     false => relay::closed(&subscription, "error: too many concurrent REQs"),

@@ -7,10 +7,14 @@ use crate::protocol::message::{EoseHint, client, relay};
 use crate::protocol::{Event, Filter};
 use crate::serve::ClientId;
 
-fn rewritten(frame: String, change: impl Fn(&mut Filter)) -> String {
+/// The REQ with other filters, if `change` changes any of them.
+fn rewritten(frame: String, kind: &'static str, turn: &mut Turn, change: impl Fn(&mut Filter) -> bool) -> String {
     let Some((subscription, mut filters)) = req_of(&frame) else { return frame };
-    filters.iter_mut().for_each(change);
-    client::req(&subscription, &filters)
+    if filters.iter_mut().fold(false, |changed, filter| change(filter) || changed) {
+        turn.inject(kind);
+        return client::req(&subscription, &filters);
+    }
+    frame
 }
 
 /// Gives at most so many stored events for a filter, without a word.
@@ -18,9 +22,13 @@ fn rewritten(frame: String, change: impl Fn(&mut Filter)) -> String {
 pub struct PageCap(pub usize);
 
 impl Tamper for PageCap {
-    fn handle_client(&mut self, frame: String, _turn: &mut Turn) -> Option<String> {
+    fn handle_client(&mut self, frame: String, turn: &mut Turn) -> Option<String> {
         let cap = self.0;
-        Some(rewritten(frame, |filter| filter.limit = Some(filter.limit.map_or(cap, |limit| limit.min(cap)))))
+        Some(rewritten(frame, "page cap", turn, |filter| {
+            let is_cut = filter.limit.is_none_or(|limit| limit > cap);
+            filter.limit = if is_cut { Some(cap) } else { filter.limit };
+            is_cut
+        }))
     }
 }
 
@@ -33,11 +41,23 @@ pub enum Ignores {
     UntilZero,
 }
 
+impl Ignores {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Until => "until ignored",
+            Self::UntilZero => "until 0 ignored",
+        }
+    }
+}
+
 impl Tamper for Ignores {
-    fn handle_client(&mut self, frame: String, _turn: &mut Turn) -> Option<String> {
+    fn handle_client(&mut self, frame: String, turn: &mut Turn) -> Option<String> {
         let all = *self == Self::Until;
-        Some(rewritten(frame, |filter| {
-            filter.until = filter.until.filter(|until| !all && until.as_secs() > 0);
+        Some(rewritten(frame, self.name(), turn, |filter| {
+            let is_ignored = filter.until.is_some_and(|until| all || until.as_secs() == 0);
+            filter.until = filter.until.filter(|_| !is_ignored);
+            is_ignored
         }))
     }
 }
@@ -49,14 +69,38 @@ pub enum LimitZero {
     Silent,
     /// It closes the subscription.
     Closed,
+    /// It complains, and never answers.
+    Notice,
+    /// It gives all events, as if there were no limit.
+    NoLimit,
+}
+
+impl LimitZero {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Silent => "limit 0 not answered",
+            Self::Closed => "limit 0 closed",
+            Self::Notice => "limit 0 refused by notice",
+            Self::NoLimit => "limit 0 taken for none",
+        }
+    }
 }
 
 impl Tamper for LimitZero {
     fn handle_client(&mut self, frame: String, turn: &mut Turn) -> Option<String> {
         match req_of(&frame) {
             Some((subscription, filters)) if filters.iter().any(|filter| filter.limit == Some(0)) => {
-                if *self == Self::Closed {
-                    turn.say(relay::closed(&subscription, "invalid: limit must be positive"));
+                turn.inject(self.name());
+                match self {
+                    Self::Silent => {}
+                    Self::Closed => turn.say(relay::closed(&subscription, "invalid: limit must be positive")),
+                    Self::Notice => turn.say(relay::notice("ERROR: bad req: limit must be positive")),
+                    Self::NoLimit => {
+                        let filters: Vec<Filter> =
+                            filters.into_iter().map(|filter| Filter { limit: None, ..filter }).collect();
+                        return Some(client::req(&subscription, &filters));
+                    }
                 }
                 None
             }
@@ -154,6 +198,9 @@ impl Tamper for Shuffled {
         if let Some(subscription) = eose_of(&frame) {
             let key = (turn.client, subscription);
             let mut events = self.held.remove(&key).unwrap_or_default();
+            if events.len() > 1 {
+                turn.inject(if self.seed.is_none() { "oldest first" } else { "shuffled" });
+            }
             match &mut self.seed {
                 None => events.reverse(),
                 Some(seed) => {
