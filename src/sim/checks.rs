@@ -84,7 +84,7 @@ impl Watch {
 
     /// A page advances or splits, and nothing is asked for ever.
     fn check_repetition(&mut self, request: &str, now: Instant) {
-        if request.contains("\"limit\":0}") {
+        if request.contains("\"limit\":0") {
             return;
         }
         let (since, times) = self.asked.entry(request.to_owned()).or_insert((now, 0));
