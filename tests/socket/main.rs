@@ -7,4 +7,5 @@ mod frames;
 mod handshake;
 mod info;
 mod peer;
+mod pins;
 mod tls;
