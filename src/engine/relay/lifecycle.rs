@@ -60,6 +60,7 @@ impl Relay {
         self.stale.remove(&interest);
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&interest, ctx);
+        self.polled.remove(&interest);
         let options = RelayOptions { method, ..self.options };
         let parts = HistoryParts { id, interest, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
@@ -77,13 +78,11 @@ impl Relay {
             Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
-        let todo = windows_to_fetch(
-            window,
-            proofs,
-            ctx.now.unix_secs,
-            ctx.config.quick_reconnect_max,
-            ctx.config.overlap_secs,
-        );
+        let valid_for = match self.polled.contains(interest) {
+            true => ctx.config.live_retry_proofs,
+            false => ctx.config.quick_reconnect_max,
+        };
+        let todo = windows_to_fetch(window, proofs, ctx.now.unix_secs, valid_for, ctx.config.overlap_secs);
         let quick = self.live_until_secs.is_some() && !todo.kept.is_empty();
         let method = self.options.method.or(quick.then_some(Method::Req));
         (todo, method)
@@ -96,9 +95,17 @@ impl Relay {
     /// Connects if that is wanted and allowed now.
     pub(super) fn connect_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now.instant;
-        if self.session.link != Link::Down || !self.wants_connection() || self.health.blocked_until(now).is_some() {
+        if !self.wants_connection() {
+            self.connect_at = None;
             return;
         }
+        if self.session.link != Link::Down || self.health.blocked_until(now).is_some() {
+            return;
+        }
+        if *self.connect_at.get_or_insert_with(|| ctx.pace.reserve(now, ctx.config)) > now {
+            return;
+        }
+        self.connect_at = None;
         let conn = ctx.tickets.next_conn();
         self.session.link = Link::Connecting { conn, give_up_at: now + ctx.config.connect_timeout };
         ctx.out.push_back(Effect::Connect { conn, dial: self.dial(ctx.config) });
@@ -150,6 +157,8 @@ impl Relay {
         }
         self.session.reset();
         self.live_due = true;
+        self.live_retry_at = None;
+        self.polled.clear();
         self.auth_wait_until = None;
         for live in self.live.values_mut() {
             live.subscription = None;
@@ -224,6 +233,7 @@ impl Relay {
 
     pub(in crate::engine) fn give_up(&mut self, reason: &GapReason, ctx: &mut Ctx<'_>) {
         self.given_up = true;
+        self.connect_at = None;
         self.give_up_histories(reason, ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);
@@ -261,6 +271,9 @@ impl Relay {
         }
         if self.auth_wait_until.is_some_and(|until| until <= now) {
             self.fail_auth("no challenge, or no answer to ours, in time", ctx);
+        }
+        if self.live_retry_at.is_some_and(|at| at <= now) {
+            self.retry_live();
         }
         self.pump(ctx);
     }
@@ -312,7 +325,9 @@ impl Relay {
     pub(in crate::engine) fn deadline(&mut self, ctx: &Ctx<'_>) -> Option<(Instant, &'static str)> {
         let (now, stall) = (ctx.now.instant, ctx.config.stall);
         match self.session.link {
-            Link::Down if self.wants_connection() => Some((self.health.blocked_until(now).unwrap_or(now), "connect")),
+            Link::Down if self.wants_connection() => {
+                Some((self.health.blocked_until(now).max(self.connect_at).unwrap_or(now), "connect"))
+            }
             Link::Down => None,
             Link::Connecting { give_up_at, .. } => Some((give_up_at, "connect timeout")),
             Link::Up { .. } => {
@@ -333,6 +348,7 @@ impl Relay {
                     published.filter(|_| self.session.reading).map(|at| (at + stall, "no OK")),
                     self.auth_wait_until.map(|at| (at, "authentication")),
                     self.health.cooldown(now).map(|at| (at, "cooldown")),
+                    self.live_retry_at.map(|at| (at, "live retry")),
                 ];
                 due.into_iter().flatten().min()
             }
@@ -342,6 +358,6 @@ impl Relay {
 
 /// Will another try within seconds end the same way?
 fn is_final(reason: &CloseReason) -> bool {
-    use crate::runtime::ConnectError::{Dns, Handshake, Refused, Tls};
-    matches!(reason, CloseReason::Connect(Dns(_) | Refused(_) | Tls(_) | Handshake(_)))
+    use crate::runtime::ConnectError::{Dns, Handshake, Pin, Refused, Tls};
+    matches!(reason, CloseReason::Connect(Dns(_) | Refused(_) | Tls(_) | Pin(_) | Handshake(_)))
 }

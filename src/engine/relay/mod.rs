@@ -9,6 +9,7 @@ mod requests;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::items::ItemCache;
+use super::pace::Pace;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Ticket,
     Tickets,
@@ -31,6 +32,7 @@ pub(super) struct Ctx<'a> {
     pub pipeline: &'a mut Pipeline,
     pub items: &'a mut ItemCache,
     pub rng: &'a mut Rng,
+    pub pace: &'a mut Pace,
 }
 
 /// Work handed to the store for a history: whose it is, and what was asked.
@@ -50,6 +52,8 @@ struct Live {
     by_since: bool,
     /// The relay does not serve it, in these words.
     refused: Option<String>,
+    /// The words of its last refusal, until it is served.
+    last_refusal: Option<String>,
 }
 
 /// One relay.
@@ -67,8 +71,12 @@ pub(super) struct Relay {
     live: BTreeMap<Interest, Live>,
     /// Some live subscription is to be opened.
     live_due: bool,
+    /// When what the relay does not serve live is asked for next.
+    live_retry_at: Option<Instant>,
     /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
     stale: BTreeSet<Interest>,
+    /// Interests that are not served live, of which what is new is to be fetched.
+    polled: BTreeSet<Interest>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
     counters: Counters,
@@ -80,6 +88,8 @@ pub(super) struct Relay {
     relied_on_secs: Option<u64>,
     last_error: Option<String>,
     disconnected_at: Option<Instant>,
+    /// The moment that the next connection attempt was given.
+    connect_at: Option<Instant>,
     /// Wall time of the last frame of the last connection, in seconds since 1970.
     live_until_secs: Option<u64>,
     given_up: bool,
@@ -106,7 +116,9 @@ impl Relay {
             waiting: VecDeque::new(),
             live: BTreeMap::new(),
             live_due: true,
+            live_retry_at: None,
             stale: BTreeSet::new(),
+            polled: BTreeSet::new(),
             negentropy_refused: None,
             coverage,
             counters: Counters::default(),
@@ -117,6 +129,7 @@ impl Relay {
             relied_on_secs: None,
             last_error: None,
             disconnected_at: None,
+            connect_at: None,
             live_until_secs: None,
             given_up: false,
             cooldowns: 0,
@@ -238,12 +251,13 @@ impl Relay {
             _ if self.health.cooldown(ctx_now).is_some() => Phase::Cooldown,
             Link::Down => Phase::Waiting,
             Link::Connecting { .. } => Phase::Connecting,
+            Link::Up { .. } if settled && self.is_unserved() => Phase::Polling,
             Link::Up { .. } if settled => Phase::Live,
             Link::Up { .. } => Phase::Syncing,
         }
     }
 
-    pub(super) fn report(&self, now: Instant) -> RelayReport {
+    pub(super) fn report(&self, now: Instant, config: &Config) -> RelayReport {
         let open_gaps = self.histories.values().flat_map(|history| &history.gaps);
         let gaps: Vec<Gap> = self.gaps.iter().chain(open_gaps).cloned().collect();
         let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
@@ -251,6 +265,8 @@ impl Relay {
         RelayReport {
             relay: self.url.clone(),
             phase: self.phase(now),
+            health: self.health.state(now, config),
+            live_refused: self.live.values().find_map(|live| live.last_refusal.clone()),
             methods: methods.copied().collect::<BTreeSet<_>>().into_iter().collect(),
             fallbacks: self.fallbacks.clone(),
             relied_on_secs: self.relied_on_secs,

@@ -19,8 +19,9 @@ use crate::protocol::{Filter, FilterKey, Window};
 use crate::runtime::{Clock, Now, Runtime};
 use crate::store::Method;
 
-/// How long a stop may take: what has arrived is committed, connections are closed.
-const STOP_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How long a stop may take: what has arrived is committed, connections are closed. Together with the time that the
+/// program gives to what still runs then, less than 2 s.
+const STOP_TIMEOUT: Duration = Duration::from_millis(1000);
 
 /// Syncs, shows how far it is, and prints the closing report.
 pub(super) async fn run(arguments: SyncArguments) -> Result<Exit, Failure> {
@@ -190,6 +191,8 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
         would_publish: counters.would_publish,
         bytes_in: counters.bytes_in,
         bytes_out: counters.bytes_out,
+        health: report.health,
+        live_refused: report.live_refused.clone(),
         complete: report.complete,
         gaps: report.gaps.iter().map(gap).collect(),
         error: report.gaps.iter().find(failed).map(|gap| gap.reason.to_string()),
@@ -209,6 +212,9 @@ fn progress_of(report: &engine::RelayReport) -> RelayProgress {
         engine::Phase::Syncing => Phase::Fetching,
         engine::Phase::Cooldown => Phase::Waiting("the relay limits how much it is asked".to_owned()),
         engine::Phase::Live => Phase::Live,
+        engine::Phase::Polling => {
+            Phase::Waiting("the relay does not send what is new as it comes; it is asked again later".to_owned())
+        }
         engine::Phase::Done if report.complete => Phase::Ended("complete".to_owned()),
         engine::Phase::Done => Phase::Ended("ended with gaps".to_owned()),
     };
