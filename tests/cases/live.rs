@@ -6,48 +6,11 @@ use std::time::Duration;
 use relaysync::engine::{Command, Phase, RelayOptions};
 use relaysync::protocol::{Event, Filter, RelayUrl};
 use relaysync::sim::{
-    Connects, EngineId, Eose, EoseFault, LimitZero, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen,
+    Connects, Eose, EoseFault, LimitZero, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen,
     SubscriptionCap, Turn, World, note,
 };
 
-use crate::support::{LIVE, daemon, filters_asked, history};
-
-struct Daemon {
-    world: World,
-    engine: EngineId,
-    relay: RelayUrl,
-    sent: u64,
-}
-
-impl Daemon {
-    fn new(remote: Remote) -> Self {
-        let mut world = World::new();
-        let relay = world.add_relay("wss://relay.example", remote);
-        let engine = world.add_engine(daemon());
-        world.sync_with(engine, &relay, [Filter::new()], LIVE);
-        world.run(Duration::from_secs(40));
-        Self { world, engine, relay, sent: 0 }
-    }
-
-    fn secs(&mut self, secs: u64) {
-        self.world.run(Duration::from_secs(secs));
-    }
-
-    fn publish_now(&mut self) -> Event {
-        self.sent += 1;
-        let event = note(self.world.now().unix_secs).content(format!("live {}", self.sent)).sign();
-        self.world.publish(&self.relay, std::slice::from_ref(&event));
-        event
-    }
-
-    #[track_caller]
-    fn is_equal(&self) {
-        let (here, there) = (self.world.held(self.engine), self.world.held_by(&self.relay));
-        assert!(here == there, "{} here, {} there\n{}", here.len(), there.len(), self.world.trace());
-        let report = &self.world.node(self.engine).reports()[0];
-        assert!(report.complete && report.phase == Phase::Live, "{report:#?}\n{}", self.world.trace());
-    }
-}
+use crate::support::{Daemon, LIVE, daemon, filters_asked, history};
 
 #[test]
 fn what_is_new_arrives_and_nothing_falls_between_history_and_live() {

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions, RelayReport};
+use relaysync::engine::{Config, Direction, Gap, GapReason, Phase, RelayOptions, RelayReport};
 use relaysync::protocol::{ClientMessage, Event, Filter, RelayUrl, Window};
-use relaysync::sim::{EngineId, NOW_SECS, Remote, World, notes};
+use relaysync::sim::{EngineId, NOW_SECS, Remote, World, note, notes};
 use relaysync::store::Method;
 
 /// One engine, one relay, and what became of it.
@@ -155,3 +155,55 @@ pub(crate) fn ids<'e>(events: impl IntoIterator<Item = &'e Event>) -> BTreeSet<[
 pub(crate) const STALL: Duration = Duration::from_secs(15);
 
 pub(crate) const LIVE: RelayOptions = RelayOptions { direction: Direction::Down, method: None, live: true };
+
+/// A daemon that stays subscribed to everything at one relay.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pub(crate) world: World,
+    pub(crate) engine: EngineId,
+    pub(crate) relay: RelayUrl,
+    sent: u64,
+}
+
+impl Daemon {
+    /// After its first 40 s.
+    pub(crate) fn new(remote: Remote) -> Self {
+        Self::wanting([Filter::new()], remote, None)
+    }
+
+    /// The same with these filters, answering challenges (NIP-42) by the key of this author.
+    pub(crate) fn wanting(filters: impl IntoIterator<Item = Filter>, remote: Remote, signs_as: Option<u8>) -> Self {
+        let mut world = World::new();
+        let relay = world.add_relay("wss://relay.example", remote);
+        let engine = world.add_engine(daemon());
+        world.node_mut(engine).signs_as = signs_as;
+        world.sync_with(engine, &relay, filters, LIVE);
+        world.run(Duration::from_secs(40));
+        Self { world, engine, relay, sent: 0 }
+    }
+
+    pub(crate) fn secs(&mut self, secs: u64) {
+        self.world.run(Duration::from_secs(secs));
+    }
+
+    /// Others publish a note dated now.
+    pub(crate) fn publish_now(&mut self) -> Event {
+        self.sent += 1;
+        let event = note(self.world.now().unix_secs).content(format!("live {}", self.sent)).sign();
+        self.world.publish(&self.relay, std::slice::from_ref(&event));
+        event
+    }
+
+    pub(crate) fn report(&self) -> RelayReport {
+        self.world.node(self.engine).reports().remove(0)
+    }
+
+    /// The same is held on both sides, and live.
+    #[track_caller]
+    pub(crate) fn is_equal(&self) {
+        let (here, there) = (self.world.held(self.engine), self.world.held_by(&self.relay));
+        assert!(here == there, "{} here, {} there\n{}", here.len(), there.len(), self.world.trace());
+        let report = self.report();
+        assert!(report.complete && report.phase == Phase::Live, "{report:#?}\n{}", self.world.trace());
+    }
+}
