@@ -5,5 +5,7 @@
 mod call;
 mod demo;
 mod events;
+#[cfg(unix)]
+mod stop;
 mod store;
 mod usage;

@@ -8,4 +8,5 @@ mod handshake;
 mod info;
 mod peer;
 mod pins;
+mod stop;
 mod tls;
