@@ -16,21 +16,26 @@ pub struct Todo {
 
 /// The windows of `wanted` that recent `proofs` leave to be paged. A proof counts for `valid_for` after the relay was
 /// asked: what the relay got later with an old date can be found by asking again only. What is newer than the moment
-/// of a proof, less `overlap_secs`, is asked for in any case.
+/// of a proof, less `overlap_secs`, is asked for in any case. Where what was new has come ever since, up to the moment
+/// `carried_until_secs`, but for gaps that were closed by dates, that moment counts for every proof. The proofs themselves
+/// stay as old as they are: what came in such a gap with an old date is not known.
 pub fn windows_to_fetch(
     wanted: Window,
     proofs: &[Proof],
+    carried_until_secs: u64,
     now_secs: u64,
     valid_for: Duration,
     overlap_secs: u64,
 ) -> Todo {
     let is_recent = |proof: &&Proof| {
         // A moment in the future comes from a clock that was wrong: such a proof proves nothing.
-        proof.asked_at_secs <= now_secs && now_secs - proof.asked_at_secs <= valid_for.as_secs()
+        let until_secs = proof.asked_at_secs.max(carried_until_secs);
+        until_secs <= now_secs && now_secs - until_secs <= valid_for.as_secs()
     };
     let mut kept: Vec<Proof> = Vec::new();
     for proof in proofs.iter().filter(is_recent) {
-        let until = proof.window.until.min(proof.asked_at_secs.saturating_sub(overlap_secs + 1));
+        let until_secs = proof.asked_at_secs.max(carried_until_secs);
+        let until = proof.window.until.min(until_secs.saturating_sub(overlap_secs + 1));
         let window = Window { until, ..proof.window }.intersect(&wanted);
         if !window.is_empty() {
             kept.push(Proof { window, ..*proof });
@@ -72,7 +77,7 @@ mod tests {
     }
 
     fn todo(proofs: &[Proof], now: u64) -> Vec<Window> {
-        windows_to_fetch(Window::ALL, proofs, now, QUARTER, 300).windows
+        windows_to_fetch(Window::ALL, proofs, 0, now, QUARTER, 300).windows
     }
 
     #[test]
@@ -92,6 +97,13 @@ mod tests {
     }
 
     #[test]
+    fn an_old_proof_is_carried_on_and_stays_old() {
+        let todo = windows_to_fetch(Window::ALL, &[proof(0, Window::OPEN, 1_000)], 9_900, 10_000, QUARTER, 300);
+        assert_eq!(todo.windows, vec![Window { since: 9_600, until: Window::OPEN }]);
+        assert_eq!(todo.kept, vec![proof(0, 9_599, 1_000)]);
+    }
+
+    #[test]
     fn a_pass_cut_short_is_continued_below() {
         assert_eq!(
             todo(&[proof(5_000, Window::OPEN, 9_900)], 10_000),
@@ -102,6 +114,6 @@ mod tests {
     #[test]
     fn an_empty_result_is_proof_too() {
         let wanted = Window { since: 100, until: 200 };
-        assert!(windows_to_fetch(wanted, &[proof(100, 200, 9_900)], 10_000, QUARTER, 300).windows.is_empty());
+        assert!(windows_to_fetch(wanted, &[proof(100, 200, 9_900)], 0, 10_000, QUARTER, 300).windows.is_empty());
     }
 }

@@ -171,3 +171,28 @@ fn an_event_of_the_future_pins_neither_since_nor_coverage() {
         daemon.is_equal();
     }
 }
+
+/// What a relay gets in the gap of a short absence with an old date is found by the next full pass only. Until then no
+/// mark may claim it, however many reconnects follow: the world looks at every mark.
+#[test]
+fn what_is_dated_back_in_a_gap_is_never_claimed() {
+    let mut daemon = Daemon::new(Remote::with(&history(20)));
+    for round in 0..4 {
+        daemon.world.relay_mut(&daemon.relay).connects = Connects::Hangs;
+        daemon.world.cut(&daemon.relay, "");
+        daemon.secs(30);
+        let dated_back = note(1_699_000_000 + round).content(format!("dated back {round}")).sign();
+        daemon.world.publish(&daemon.relay, &[dated_back]);
+        daemon.world.relay_mut(&daemon.relay).connects = Connects::Always;
+        daemon.secs(3_000);
+        daemon.publish_now();
+        daemon.secs(10);
+    }
+    assert!(daemon.report().relied_on_secs.is_some_and(|secs| secs < 1_700_000_100), "{:?}", daemon.report());
+    daemon.world.relay_mut(&daemon.relay).connects = Connects::Hangs;
+    daemon.world.cut(&daemon.relay, "");
+    daemon.secs(2_000);
+    daemon.world.relay_mut(&daemon.relay).connects = Connects::Always;
+    daemon.secs(3_700);
+    daemon.is_equal();
+}

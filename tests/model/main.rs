@@ -183,7 +183,7 @@ proptest! {
             .into_iter()
             .map(|(window, asked_at_secs)| Proof { window, method: Method::Req, asked_at_secs })
             .collect();
-        let todo = windows_to_fetch(wanted, &proofs, now, Duration::from_secs(900), 10);
+        let todo = windows_to_fetch(wanted, &proofs, 0, now, Duration::from_secs(900), 10);
         let covered = |second: u64| {
             proofs.iter().any(|proof| {
                 let valid = proof.asked_at_secs <= now && now - proof.asked_at_secs <= 900;

@@ -82,7 +82,8 @@ impl Relay {
             true => ctx.config.live_retry_proofs,
             false => ctx.config.quick_reconnect_max,
         };
-        let todo = windows_to_fetch(window, proofs, ctx.now.unix_secs, valid_for, ctx.config.overlap_secs);
+        let carried = self.carried_until_secs.get(&FilterKey::of(filter)).copied().unwrap_or(0);
+        let todo = windows_to_fetch(window, proofs, carried, ctx.now.unix_secs, valid_for, ctx.config.overlap_secs);
         let quick = self.live_until_secs.is_some() && !todo.kept.is_empty();
         let method = self.options.method.or(quick.then_some(Method::Req));
         (todo, method)
@@ -169,8 +170,8 @@ impl Relay {
         }
     }
 
-    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves: proofs that
-    /// reach to the newest hold until then.
+    /// Up to its last frame, a relay has sent all that was new for the live subscriptions that it serves. What was
+    /// proven since one of them is open holds until then; what was proven before is at least carried on.
     pub(super) fn bump_proofs(&mut self, now: Now) {
         if !self.options.live {
             return;
@@ -178,15 +179,19 @@ impl Relay {
         let silent_secs = (now.instant - self.session.last_frame_at).as_secs();
         let until = now.unix_secs.saturating_sub(silent_secs);
         self.live_until_secs = Some(until);
-        let served: BTreeSet<FilterKey> = self
+        let served: Vec<(FilterKey, u64)> = self
             .interests
             .confirmed()
             .iter()
             .filter(|interest| !self.stale.contains(interest) && self.is_served_live(interest))
-            .map(|interest| FilterKey::of(interest.filter()))
+            .filter_map(|interest| Some((FilterKey::of(interest.filter()), self.live.get(interest)?.opened_secs)))
             .collect();
-        for (_, coverage) in self.coverage.iter_mut().filter(|(key, _)| served.contains(*key)) {
-            coverage.windows.iter_mut().for_each(|proof| proof.asked_at_secs = proof.asked_at_secs.max(until));
+        for (key, opened_secs) in served {
+            let windows = self.coverage.get_mut(&key).into_iter().flat_map(|coverage| &mut coverage.windows);
+            for proof in windows.filter(|proof| proof.asked_at_secs >= opened_secs) {
+                proof.asked_at_secs = proof.asked_at_secs.max(until);
+            }
+            self.carried_until_secs.insert(key, until);
         }
     }
 

@@ -48,6 +48,8 @@ struct Live {
     /// The number under which its events are counted.
     id: HistoryId,
     subscription: Option<u64>,
+    /// Wall time at which the subscription was opened, in seconds since 1970.
+    opened_secs: u64,
     /// `limit: 0` was not understood: ask `since` now instead.
     by_since: bool,
     /// The relay does not serve it, in these words.
@@ -79,6 +81,8 @@ pub(super) struct Relay {
     polled: BTreeSet<Interest>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
+    /// Until when what was new has come, live or by its date, in seconds since 1970.
+    carried_until_secs: BTreeMap<FilterKey, u64>,
     counters: Counters,
     gaps: Vec<Gap>,
     /// Gaps beyond the number kept.
@@ -121,6 +125,7 @@ impl Relay {
             polled: BTreeSet::new(),
             negentropy_refused: None,
             coverage,
+            carried_until_secs: BTreeMap::new(),
             counters: Counters::default(),
             gaps: Vec::new(),
             gaps_dropped: BTreeMap::new(),

@@ -186,6 +186,7 @@ impl Relay {
             let live = self.live.entry(interest.clone()).or_insert_with(|| Live {
                 id: ctx.tickets.next_history(),
                 subscription: None,
+                opened_secs: 0,
                 by_since: false,
                 refused: None,
                 last_refusal: None,
@@ -195,6 +196,7 @@ impl Relay {
             let filter = live_filter(interest.filter(), live.by_since || is_only, since_secs);
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now.instant);
             live.subscription = Some(subscription);
+            live.opened_secs = ctx.now.unix_secs;
             let begun = self.histories.values().any(|history| history.interest == interest);
             if !is_only && (begun || self.interests.confirmed().contains(&interest)) {
                 self.stale.insert(interest);

@@ -153,7 +153,7 @@ impl RelayReport {
             line(text, &format!("  link: {words}"));
         }
         if let Some(secs) = self.relied_on_secs {
-            line(text, &format!("  older dates as of the sync at {secs}, less than a quarter of an hour ago"));
+            line(text, &format!("  older dates as of the sync at {secs}"));
         }
         // What the first line says need not be said again.
         let gaps: Vec<_> = self.gaps.iter().filter(|gap| self.error.as_ref() != Some(&gap.reason)).collect();
