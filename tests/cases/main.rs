@@ -2,6 +2,7 @@
 //! test asserts the right outcome: what is held afterwards, and `complete` or the gaps with their reasons.
 
 mod authentication;
+mod faults;
 mod limits;
 mod link;
 mod live;
