@@ -4,6 +4,7 @@
 mod absences;
 mod authentication;
 mod convergence;
+mod faults;
 mod kills;
 mod limits;
 mod link;
