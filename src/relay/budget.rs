@@ -108,6 +108,12 @@ impl Budget {
         self.page_cap = Some(self.page_cap.map_or(events, |cap| cap.min(events)));
     }
 
+    /// What was learned of pages may have been a mood of the relay: it is learned anew.
+    pub fn forget_pages(&mut self) {
+        self.page_cap = None;
+        self.page_largest = 0;
+    }
+
     /// Ids to ask for in one request.
     pub fn ids_per_request(&self) -> usize {
         self.ids_per_request.min(self.page_cap.unwrap_or(usize::MAX).max(self.page_cap_plausible_min))

@@ -73,6 +73,8 @@ pub struct Auth {
     pub accepted: bool,
     /// The relay, or our signer, said no.
     pub refused: Option<String>,
+    /// It was tried again on this connection, after it had been refused.
+    pub is_renewed: bool,
     /// How often a request was refused although we were authenticated.
     pub futile: u32,
 }

@@ -131,18 +131,19 @@ impl Relay {
         ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event, look_up);
     }
 
-    /// An event came for a request that is over. If a history that is being paged wants it, and it is no news, then the
-    /// relay said too early that this was all: it is taken, but the history can prove nothing any more.
+    /// An event came for a request that is over. If a history that is being paged wants it, it is taken. If it is no
+    /// news, then the relay said too early that this was all, and the history can prove nothing any more.
     fn handle_late_event(&mut self, frame: &Frame, name: &str, json: &str, ctx: &mut Ctx<'_>) {
         self.count_unsolicited(frame);
         let Some(owner) = parse_wire_name(name).and_then(|id| self.session.ended(id)) else { return };
         let Ok(event) = message::event_of_frame(frame.bytes(), json) else { return };
         let Some(history) = self.histories.get_mut(&owner).filter(|history| history.is_paging()) else { return };
-        let is_old_news = history.is_old_news(event.created_at_secs(), ctx.config.overlap_secs);
-        if !is_old_news || !matches(history.filter(), &event) {
+        if !matches(history.filter(), &event) {
             return;
         }
-        history.note_early_eose();
+        if history.is_old_news(event.created_at_secs(), ctx.config.overlap_secs) {
+            history.note_early_eose();
+        }
         self.counters.received += 1;
         self.ingest(owner, event, true, ctx);
     }
@@ -217,8 +218,7 @@ impl Relay {
         self.budget.learn_subscriptions(open);
         self.end_request(id, Answer::Again, close, ctx);
         if open <= 1 {
-            // Not even one is allowed: that is a rate limit in other words.
-            self.rest(words, ctx);
+            self.rest_apart(words, ctx);
         }
     }
 
@@ -331,14 +331,22 @@ impl Relay {
         self.sign_challenge(ctx);
     }
 
-    /// Authenticates anew where that was refused before: our clock may have been wrong, or our key not known yet.
+    /// Authenticates anew where that was refused before: our clock may have been wrong, or our key not known yet. If that
+    /// was in vain, too, the next time begins with a new connection, and its challenge.
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
         let auth = &mut self.session.auth;
-        if auth.refused.take().is_some() {
-            auth.futile = 0;
-            auth.challenge = auth.last_challenge.clone();
-            self.sign_challenge(ctx);
+        if auth.refused.is_none() {
+            return;
         }
+        if auth.is_renewed || auth.last_challenge.is_none() {
+            self.cut(CloseReason::Unauthenticated, ctx);
+            return;
+        }
+        auth.refused = None;
+        auth.is_renewed = true;
+        auth.futile = 0;
+        auth.challenge = auth.last_challenge.clone();
+        self.sign_challenge(ctx);
     }
 
     /// Has the challenge that came last signed, unless a signature is under way: then when that is here.

@@ -153,6 +153,15 @@ impl Relay {
         self.poll_needs(ctx);
     }
 
+    /// The relay allows not even one subscription: that is a rate limit in other words, unless it still counts what was
+    /// closed long ago, as a new connection will show.
+    pub(super) fn rest_apart(&mut self, words: &str, ctx: &mut Ctx<'_>) {
+        self.rest(words, ctx);
+        if !ctx.config.one_shot {
+            self.cut(CloseReason::RateLimited, ctx);
+        }
+    }
+
     /// Rests after the relay asked for less traffic. What is under way is asked again afterwards.
     pub(super) fn rest(&mut self, words: &str, ctx: &mut Ctx<'_>) {
         self.counters.rate_limits += 1;

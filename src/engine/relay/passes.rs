@@ -92,6 +92,7 @@ impl Relay {
         self.coverage.clear();
         self.was_live = false;
         self.negentropy_refused = None;
+        self.budget.forget_pages();
         self.fallbacks.clear();
         self.relied_on_secs = None;
         self.renew_auth(ctx);

@@ -297,7 +297,7 @@ impl Relay {
             Refusal::TooManySubscriptions => {
                 self.budget.learn_subscriptions(others + 1);
                 if others == 0 {
-                    self.rest(words, ctx);
+                    self.rest_apart(words, ctx);
                 }
             }
             // It worked for a while: it is opened again as it was.

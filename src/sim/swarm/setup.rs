@@ -118,7 +118,9 @@ impl Setup {
 pub(super) fn wish(world: &mut World, dice: &mut Dice, engine: EngineId, relay: &RelayUrl) {
     let one_shot = world.node(engine).config.one_shot;
     let direction = dice.pick(&[Direction::Down, Direction::Down, Direction::Down, Direction::Both, Direction::Up]);
-    let method = dice.pick(&[None, None, None, None, Some(Method::Req)]);
+    // By pages alone, a second that overflows one stays a gap.
+    let has_large_pages = world.relay(relay).honest().config().page_events_max >= 250;
+    let method = dice.pick(&[None, None, None, None, Some(Method::Req)]).filter(|_| has_large_pages);
     let options = RelayOptions { direction, method, live: !one_shot };
     let filters = filters(dice);
     let node = world.node_mut(engine);
