@@ -190,6 +190,7 @@ impl Page {
             State::Ready | State::Done => {}
         }
         self.page = Tally::default();
+        self.is_confirming = false;
     }
 
     /// What is not fetched yet, or not known to be.

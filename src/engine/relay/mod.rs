@@ -55,6 +55,8 @@ struct Live {
     subscription: Option<u64>,
     /// `limit: 0` was not understood: ask `since` now instead.
     by_since: bool,
+    /// The open subscription asks `since`, so what is dated back does not come.
+    is_dated: bool,
     /// The relay does not serve it, in these words.
     refused: Option<String>,
     /// The words of its last refusal, until it is served.

@@ -168,15 +168,16 @@ impl Relay {
 
     /// When a relay has answered a request, it has sent all that was new for the live subscriptions that it serves until
     /// that was sent: proofs that reach to the newest hold until then. Those from before the subscription was opened
-    /// hold for what is dated newer only: between the two, the relay may have got events with older dates.
+    /// hold for what is dated newer only: between the two, the relay may have got events with older dates. So do all
+    /// where the subscription asks for nothing older.
     pub(super) fn note_live(&mut self, now: Now) {
         let Some(until) = self.session.served_until_secs(now).filter(|_| self.options.live) else { return };
         self.was_live = true;
         for interest in self.interests.confirmed().iter().filter(|interest| !self.stale.contains(interest)) {
-            let Some(since) = self.live_since_secs(interest) else { continue };
+            let Some((since, is_dated)) = self.live_since_secs(interest) else { continue };
             let Some(coverage) = self.coverage.get_mut(&FilterKey::of(interest.filter())) else { continue };
             for proof in &mut coverage.windows {
-                if proof.asked_at_secs >= since {
+                if proof.asked_at_secs >= since && !is_dated {
                     proof.asked_at_secs = proof.asked_at_secs.max(until);
                 }
                 proof.followed_until_secs = proof.followed_until_secs.max(until);
@@ -184,10 +185,12 @@ impl Relay {
         }
     }
 
-    /// Since when, in seconds since 1970, the relay sends what is new for an interest, if it does.
-    fn live_since_secs(&self, interest: &Interest) -> Option<u64> {
-        let open = self.live.get(interest).and_then(|live| live.subscription);
-        open.and_then(|id| self.session.subscription(id)).filter(|open| open.answered).map(|open| open.opened_secs)
+    /// Since when, in seconds since 1970, the relay sends what is new for an interest, if it does; and whether that is
+    /// only what is dated so.
+    fn live_since_secs(&self, interest: &Interest) -> Option<(u64, bool)> {
+        let live = self.live.get(interest)?;
+        let open = self.session.subscription(live.subscription?).filter(|open| open.answered)?;
+        Some((open.opened_secs, live.is_dated))
     }
 
     /// The wall clock was set back: what was proven by it as of moments that are still to come is worth nothing, and

@@ -193,12 +193,14 @@ impl Relay {
                 id: ctx.tickets.next_history(),
                 subscription: None,
                 by_since: false,
+                is_dated: false,
                 refused: None,
                 last_refusal: None,
             });
             let is_only = self.budget.subscriptions_max() == 1;
             let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
-            let filter = live_filter(interest.filter(), live.by_since || is_only, since_secs);
+            live.is_dated = live.by_since || is_only;
+            let filter = live_filter(interest.filter(), live.is_dated, since_secs);
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now);
             live.subscription = Some(subscription);
             let begun = self.histories.values().any(|history| history.interest == interest);

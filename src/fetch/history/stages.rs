@@ -79,7 +79,9 @@ impl History {
     /// The proofs so far, as they are committed.
     pub(super) fn coverage(&self) -> Coverage {
         let current = self.page.as_ref().map(|(page, window)| (page.rest(), *window));
-        let windows: Vec<Proof> = self.proofs.windows(current, &self.gaps);
+        // Where what the relay has offered does not come is not known by its date.
+        let is_delivered = self.ids.missing().is_empty();
+        let windows: Vec<Proof> = if is_delivered { self.proofs.windows(current, &self.gaps) } else { Vec::new() };
         Coverage { relay: self.relay.clone(), filter: self.key.clone(), windows }
     }
 }

@@ -161,15 +161,17 @@ impl Kind {
             // The honest copy does not come. That the relay has one cannot be known from a copy that proves nothing.
             Self::Forged(_, place) => place == Place::Instead,
             // What goes to the wrong subscription is missing from its own, whose answer ends honestly. Events beside the
-            // honest ones hide nothing: what does not match, is newer than asked for, or belongs to nobody moves no page.
-            Self::Stray(stray) => stray == Stray::Moved,
+            // honest ones hide nothing: what does not match, is newer than asked for, or belongs to nobody moves no page. But
+            // an event of 1970 passes for the end of a page that breaks off behind it, with nothing between.
+            Self::Stray(stray) => matches!(stray, Stray::Moved | Stray::Zero),
             Self::Answer(fault) => match fault {
                 // The request stalls, or is over already.
                 AnswerFault::EoseLost | AnswerFault::EoseTwice | AnswerFault::EoseWithoutId => false,
                 // The client asks for the next page when the first event too old to be news comes behind the EOSE.
                 AnswerFault::EoseEarly => false,
-                // An empty page where something must be is asked for again, and what comes behind it meets that.
-                AnswerFault::EoseFirst => false,
+                // An empty page is asked for again, and what comes behind it meets that, unless the connection breaks
+                // between the two.
+                AnswerFault::EoseFirst => true,
                 // The client has long gone, or nothing comes that could show it.
                 AnswerFault::EoseLongBefore | AnswerFault::EoseInstead | AnswerFault::EventLost => true,
                 // It was offered, and asked for by name.
@@ -200,10 +202,8 @@ impl Kind {
         let both = [self, other];
         let is_reordered = both.contains(&Self::OldestFirst) || both.contains(&Self::Shuffled);
         let is_early = both.contains(&Self::Answer(AnswerFault::EoseEarly));
-        let has_zero = both.contains(&Self::Stray(Stray::Zero));
-        // Pages lead down from what came before an early EOSE only if that is the newest. And an event of 1970 passes for
-        // the end of its page, with nothing between, unless newer ones come behind it.
-        (is_reordered && is_early) || (has_zero && (is_reordered || is_early))
+        // Pages lead down from what came before an early EOSE only if that is the newest.
+        is_reordered && is_early
     }
 
     /// The highest rate, per mille, at which the kind is drawn: above it a relay would never get anything done, or the
