@@ -7,9 +7,9 @@ use crate::engine::{GapReason, Phase};
 use crate::sim::{EngineId, Remote, World};
 use crate::store::Method;
 
-/// Within this everything must be there: the daily pass may be needed, and a relay that was dead for a day is tried
-/// once a day.
-const WITHIN: Duration = Duration::from_secs(60 * 3600);
+/// Within this everything must be there. What has an old date may need a daily pass at each relay on its way, and a relay
+/// that was dead for a day is tried once a day.
+const WITHIN: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How often a job that ends is begun again, as by a timer of the operator's.
 const JOB_EVERY: Duration = Duration::from_secs(600);
@@ -67,11 +67,17 @@ impl Setup {
                 lacks.push_str(&format!("{engine} is at work; "));
             }
             for report in node.reports() {
-                let (lacking, owed) =
-                    (self.world.lacks(*engine, &report.relay).len(), self.world.owes(*engine, &report.relay).len());
+                let (lacks_ids, owes_ids) =
+                    (self.world.lacks(*engine, &report.relay), self.world.owes(*engine, &report.relay));
+                let (lacking, owed) = (lacks_ids.len(), owes_ids.len());
                 if lacking + owed > 0 || !report.complete || !report.gaps.is_empty() {
                     let says = format!("{:?}, {:?}, {:?}", report.phase, report.gaps, report.last_error);
-                    lacks.push_str(&format!("{engine} {}: lacks {lacking}, owes {owed}, {says}; ", report.relay));
+                    let first = lacks_ids.iter().chain(&owes_ids).next().map(|id| crate::protocol::hex::encode(id));
+                    lacks.push_str(&format!(
+                        "{engine} {}: lacks {lacking}, owes {owed} ({}), {says}; ",
+                        report.relay,
+                        first.unwrap_or_default()
+                    ));
                 }
             }
         }
