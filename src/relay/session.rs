@@ -73,7 +73,7 @@ pub struct Auth {
     pub accepted: bool,
     /// The relay, or our signer, said no.
     pub refused: Option<String>,
-    /// How often a request was refused although we were authenticated.
+    /// How often requests were refused although we were authenticated, since the relay last served one.
     pub futile: u32,
 }
 

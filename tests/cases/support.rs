@@ -141,9 +141,19 @@ impl Daemon {
     }
 
     pub(crate) fn configured(config: Config, remote: Remote) -> Self {
+        Self::with_key(None, config, remote)
+    }
+
+    /// One that answers challenges.
+    pub(crate) fn signing(remote: Remote) -> Self {
+        Self::with_key(Some(7), daemon(), remote)
+    }
+
+    fn with_key(signs_as: Option<u8>, config: Config, remote: Remote) -> Self {
         let mut world = World::new();
         let relay = world.add_relay("wss://relay.example", remote);
         let engine = world.add_engine(config);
+        world.node_mut(engine).signs_as = signs_as;
         world.sync_with(engine, &relay, [Filter::new()], LIVE);
         world.run(Duration::from_secs(40));
         Self { world, engine, relay, sent: 0 }

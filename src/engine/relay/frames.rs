@@ -80,7 +80,7 @@ impl Relay {
         self.record_useful(ctx.now.instant);
         self.counters.received += 1;
         if purpose == Purpose::Ids {
-            self.record_progress();
+            self.record_served();
         }
         match arrival {
             Arrival::Repeated => self.counters.duplicate += 1,
@@ -154,7 +154,7 @@ impl Relay {
                 }
                 self.record_useful(ctx.now.instant);
                 if purpose != Purpose::Probe {
-                    self.record_progress();
+                    self.record_served();
                 }
                 self.end_request(id, Answer::End(hint), true, ctx);
             }
@@ -281,7 +281,7 @@ impl Relay {
         let refusal = if accepted || is_held_there(words) { None } else { Some(Refusal::read(words)) };
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
             self.record_useful(ctx.now.instant);
-            self.record_progress();
+            self.record_served();
         }
         let Some(history) = self.histories.get_mut(&owner) else { return };
         match refusal {
@@ -312,8 +312,8 @@ impl Relay {
     /// Authenticates anew where that was refused before: our clock may have been wrong, or our key not known yet.
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
         let auth = &mut self.session.auth;
+        auth.futile = 0;
         if auth.refused.take().is_some() {
-            auth.futile = 0;
             auth.challenge = auth.last_challenge.clone();
             self.sign_challenge(ctx);
         }
@@ -388,7 +388,12 @@ impl Relay {
         self.auth_wait_until = None;
         self.record_useful(ctx.now.instant);
         self.histories.values_mut().for_each(|history| history.waits_for_auth = false);
-        self.live.values_mut().for_each(|live| live.refused = None);
+        if self.session.auth.futile > ctx.config.auth_futile_max {
+            return;
+        }
+        for live in self.live.values_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
+            live.refused = None;
+        }
         self.live_due = true;
     }
 

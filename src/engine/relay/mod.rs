@@ -55,6 +55,8 @@ struct Live {
     by_since: bool,
     /// The relay does not serve it, in these words.
     refused: Option<String>,
+    /// How often it was refused for want of authentication although that had been accepted, since it was served.
+    futile: u32,
 }
 
 impl Live {
@@ -62,6 +64,7 @@ impl Live {
     fn forget_refusal(&mut self) -> bool {
         let was_refused = self.refused.take().is_some();
         self.by_since &= !was_refused;
+        self.futile = 0;
         was_refused
     }
 }
@@ -174,6 +177,13 @@ impl Relay {
     fn record_progress(&mut self) {
         self.cooldowns = 0;
         self.fruitless = 0;
+    }
+
+    /// The relay has served a request, or taken an event: it lets us. That it answers in a reconciliation shows less, as
+    /// one that it breaks off is begun anew.
+    fn record_served(&mut self) {
+        self.record_progress();
+        self.session.auth.futile = 0;
     }
 
     /// What became of an event of this relay.

@@ -190,6 +190,7 @@ impl Relay {
                 subscription: None,
                 by_since: false,
                 refused: None,
+                futile: 0,
             });
             let is_only = self.budget.subscriptions_max() == 1;
             let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
@@ -259,6 +260,7 @@ impl Relay {
         match Refusal::read(words) {
             Refusal::AuthRequired => {
                 live.refused = Some(words.to_owned());
+                live.futile = if has_served { 0 } else { live.futile + u32::from(self.session.auth.accepted) };
                 self.wait_for_auth(owner, words, ctx);
             }
             Refusal::RateLimited => self.rest(words, ctx),
