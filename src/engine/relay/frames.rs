@@ -1,6 +1,6 @@
 //! Reading what a relay sends.
 
-use super::{Ctx, Relay};
+use super::{Ctx, Live, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival};
 use crate::ingest::{Source, Verified};
@@ -165,7 +165,9 @@ impl Relay {
     fn handle_closed(&mut self, name: &str, words: &str, ctx: &mut Ctx<'_>) {
         let open = parse_wire_name(name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
         let Some((id, open)) = open else { return };
-        match open.purpose {
+        let purpose = open.purpose;
+        self.session.note_served(id);
+        match purpose {
             Purpose::Live => self.refuse_live(id, words, ctx),
             Purpose::Negentropy => self.refuse_reconciliation(id, words, None, ctx),
             _ => self.refuse_request(id, words, ctx),
@@ -303,19 +305,20 @@ impl Relay {
 
     fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
         let auth = &mut self.session.auth;
-        auth.last_challenge = Some(challenge.clone());
         auth.challenge = Some(challenge);
         auth.refused = None;
         self.sign_challenge(ctx);
     }
 
-    /// Authenticates anew where that was refused before: our clock may have been wrong, or our key not known yet.
+    /// Connects anew where authentication was in vain: our clock may have been wrong, or our key not known yet, or the
+    /// challenge was lost on its way. Many relays send but one on a connection.
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
-        let auth = &mut self.session.auth;
-        auth.futile = 0;
-        if auth.refused.take().is_some() {
-            auth.challenge = auth.last_challenge.clone();
-            self.sign_challenge(ctx);
+        let was_tried = self.session.auth.accepted || self.session.auth.refused.is_some();
+        let is_lacking = self.gaps.iter().any(|gap| matches!(gap.reason, GapReason::AuthRequired(_)))
+            || self.live.values().any(Live::lacks_auth);
+        if was_tried && is_lacking {
+            self.close(CloseReason::Done, ctx);
+            self.health.record_closed();
         }
     }
 

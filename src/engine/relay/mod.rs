@@ -21,7 +21,7 @@ use crate::fetch::{History, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Interest, Interests};
 use crate::protocol::{FilterKey, RelayUrl};
-use crate::relay::{Budget, Health, Session};
+use crate::relay::{Budget, Health, Refusal, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
 use passes::Retry;
@@ -60,6 +60,11 @@ struct Live {
 }
 
 impl Live {
+    /// Does the relay want authentication before it serves this?
+    fn lacks_auth(&self) -> bool {
+        self.refused.as_ref().is_some_and(|words| Refusal::read(words) == Refusal::AuthRequired)
+    }
+
     /// It is asked for again as at first. Was it refused?
     fn forget_refusal(&mut self) -> bool {
         let was_refused = self.refused.take().is_some();

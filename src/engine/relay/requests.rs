@@ -192,18 +192,26 @@ impl Relay {
                 refused: None,
                 futile: 0,
             });
-            let is_only = self.budget.subscriptions_max() == 1;
-            let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
-            let filter = live_filter(interest.filter(), live.by_since || is_only, since_secs);
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now);
             live.subscription = Some(subscription);
+            let filter = self.live_filter(&interest, ctx);
             let begun = self.histories.values().any(|history| history.interest == interest);
+            let is_only = self.budget.subscriptions_max() == 1;
             if !is_only && (begun || self.interests.confirmed().contains(&interest)) {
                 self.stale.insert(interest);
             }
             let frame = client::req(&wire_name(subscription), [&filter]);
             self.send(ctx, conn, frame);
         }
+    }
+
+    /// How a live subscription is asked for. The only one that a relay allows follows its history: it asks for what came
+    /// meanwhile, too.
+    pub(super) fn live_filter(&self, interest: &Interest, ctx: &Ctx<'_>) -> Filter {
+        let is_only = self.budget.subscriptions_max() == 1;
+        let by_since = is_only || self.live.get(interest).is_some_and(|live| live.by_since);
+        let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
+        live_filter(interest.filter(), by_since, since_secs)
     }
 
     /// Where live holds what histories need, as a lower limit has shown, it makes room for one of them.
