@@ -16,6 +16,10 @@ pub struct Config {
     /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
     pub dry_run_ids_max: usize,
 
+    /// Connection attempts, to whatever relays, that may be made at once; each further one waits for `connect_spacing`.
+    pub connects_at_once_max: usize,
+    /// The time between connection attempts to whatever relays, in the long run.
+    pub connect_spacing: Duration,
     /// A connection attempt is given up after this.
     pub connect_timeout: Duration,
     /// Attempts in a row that brought nothing useful, before a one-shot job gives a relay up.
@@ -52,9 +56,13 @@ pub struct Config {
     pub full_pass_min: Duration,
     /// The longest time from one full pass to the next; the moment is random between the two.
     pub full_pass_max: Duration,
-    /// Filters with gaps, and those that a relay refuses to serve live, are looked at again after this, unless the job is
-    /// one-shot. It doubles with each further time, up to `full_pass_min`.
+    /// Filters with gaps are looked at again after this, unless the job is one-shot. It doubles with each further time, up to `full_pass_min`.
     pub gap_retry_base: Duration,
+    /// Where a relay does not serve what is new live, it is asked for that this often, and whether it does by now.
+    pub live_retry: Duration,
+    /// How long what was proven counts when what is new is asked for in this way. What the relay got since then with an
+    /// older date is found by a full pass.
+    pub live_retry_proofs: Duration,
     /// How far before the last proven moment a quick reconnect begins, in seconds.
     pub overlap_secs: u64,
     /// A wall clock that goes back by more than this, in seconds, was wrong before: all that it dated is fetched anew.
@@ -151,6 +159,8 @@ impl Default for Config {
             one_shot: false,
             dry_run: false,
             dry_run_ids_max: 1_000_000,
+            connects_at_once_max: 16,
+            connect_spacing: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(10),
             attempts_max: u32::MAX,
             backoff_base: Duration::from_secs(5),
@@ -168,6 +178,8 @@ impl Default for Config {
             full_pass_min: Duration::from_secs(23 * 3600),
             full_pass_max: Duration::from_secs(25 * 3600),
             gap_retry_base: Duration::from_secs(10 * 60),
+            live_retry: Duration::from_secs(10 * 60),
+            live_retry_proofs: Duration::from_secs(24 * 3600),
             overlap_secs: 300,
             clock_set_back_secs: 5,
             page_events: 500,

@@ -7,6 +7,7 @@
 mod config;
 mod io;
 mod items;
+mod pace;
 mod planted;
 mod relay;
 mod report;
@@ -30,6 +31,7 @@ use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
 use items::ItemCache;
+use pace::Pace;
 use relay::{Ctx, Pending, Relay};
 
 /// The engine. See the module.
@@ -48,6 +50,7 @@ pub struct Engine {
     pipeline: Pipeline,
     items: ItemCache,
     rng: Rng,
+    pace: Pace,
     stopping: bool,
     ended: bool,
     store_error: Option<String>,
@@ -87,6 +90,7 @@ impl Engine {
             pipeline: Pipeline::default(),
             items: ItemCache::new(config.items_age_max),
             rng: Rng::new(seed),
+            pace: Pace::default(),
             stopping: false,
             ended: false,
             store_error: None,
@@ -153,10 +157,10 @@ impl Engine {
         [relay, commit, progress].into_iter().flatten().min()
     }
 
-    /// How things stand at every relay.
+    /// How things stand at every relay, as of the last call of [`Engine::handle`].
     pub fn reports(&self) -> Vec<RelayReport> {
         let report = |relay: &Relay| {
-            let mut report = relay.report(self.now.instant);
+            let mut report = relay.report(self.now.instant, &self.config);
             if let Some(error) = &self.store_error {
                 report.complete = false;
                 report.last_error = Some(format!("the store failed: {error}"));
@@ -178,6 +182,7 @@ impl Engine {
             pipeline: &mut self.pipeline,
             items: &mut self.items,
             rng: &mut self.rng,
+            pace: &mut self.pace,
         };
         act(relay, &mut ctx);
         let after = relay.conn();

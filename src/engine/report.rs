@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::protocol::{FilterKey, RelayUrl, Window};
+use crate::relay::HealthState;
 use crate::store::Method;
 
 /// Something that could not be proven complete.
@@ -166,6 +167,8 @@ pub enum Phase {
     Cooldown,
     /// History done; live.
     Live,
+    /// History done, but the relay does not serve all that is new live: it is asked for that from time to time.
+    Polling,
     /// Nothing more to do.
     Done,
 }
@@ -177,6 +180,10 @@ pub struct RelayReport {
     pub relay: RelayUrl,
     /// What it is at.
     pub phase: Phase,
+    /// How the link is. Events that were rejected are no ill health, but counters.
+    pub health: HealthState,
+    /// The words in which the relay last refused a live subscription, unless it has served it since.
+    pub live_refused: Option<String>,
     /// How histories were fetched; more than one if a filter fell back, or filters differed.
     pub methods: Vec<Method>,
     /// Why a preferred method was not used: `negentropy` → the refusal.

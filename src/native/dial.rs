@@ -34,7 +34,7 @@ impl Link {
         let addresses = look_up(&host, url.port()).await?;
         let tcp = race(addresses, config).await?;
         prepare(&tcp, config).map_err(|error| connect_error(&error))?;
-        if url.is_tls() { Ok(Self::Encrypted(Box::new(tls.connect(&host, tcp).await?))) } else { Ok(Self::Plain(tcp)) }
+        if url.is_tls() { Ok(Self::Encrypted(Box::new(tls.connect(url, tcp).await?))) } else { Ok(Self::Plain(tcp)) }
     }
 }
 

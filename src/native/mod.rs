@@ -5,6 +5,7 @@ mod clock;
 mod config;
 mod dial;
 mod http;
+mod pins;
 pub mod program;
 mod runtime;
 pub mod serve;
@@ -16,5 +17,6 @@ mod websocket;
 
 pub use clock::NativeClock;
 pub use config::{ConfigError, SocketConfig};
+pub use pins::{Pin, PinError, PinScope, Pins};
 pub use runtime::NativeRuntime;
 pub use websocket::{NativeConnector, NativeReceiver, NativeSender};

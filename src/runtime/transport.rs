@@ -28,6 +28,8 @@ pub enum ConnectError {
     Refused(String),
     /// Certificate or TLS failure.
     Tls(String),
+    /// The relay has another key than those pinned for it.
+    Pin(String),
     /// It is no WebSocket server, or it declined the upgrade.
     Handshake(String),
     /// No answer in time.
@@ -42,6 +44,7 @@ impl fmt::Display for ConnectError {
             Self::Dns(detail) => write!(f, "cannot resolve the host name: {detail}"),
             Self::Refused(detail) => write!(f, "connection refused: {detail}"),
             Self::Tls(detail) => write!(f, "TLS failed: {detail}"),
+            Self::Pin(detail) => write!(f, "pinned key not found: {detail}"),
             Self::Handshake(detail) => write!(f, "WebSocket handshake failed: {detail}"),
             Self::TimedOut => f.write_str("connecting timed out"),
             Self::Io(detail) => write!(f, "connection failed: {detail}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions};
-use relaysync::protocol::RelayUrl;
+use relaysync::protocol::{Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{LateChallenge, Remote, Seen, Turn};
 
@@ -92,7 +92,7 @@ fn a_relay_that_accepts_us_and_demands_it_anew_each_time_is_left_alone_for_a_whi
         turn.say(format!("[\"AUTH\",\"challenge {challenges}\"]"));
         None
     });
-    let mut daemon = Daemon::signing(Remote::with(&history(20)).tamper(again));
+    let mut daemon = Daemon::wanting([Filter::new()], Remote::with(&history(20)).tamper(again), Some(7));
     let asked = daemon.world.relay(&daemon.relay).heard_of("REQ").len();
     assert!(asked < 12, "asked {asked} times in 40 s\n{}", daemon.world.trace());
     assert!(matches!(daemon.report().gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use relaysync::engine::{Config, GapReason};
+use relaysync::engine::{Config, GapReason, Phase};
 use relaysync::protocol::message::relay;
 use relaysync::protocol::{ClientMessage, Filter};
+use relaysync::relay::HealthState;
 use relaysync::runtime::CloseReason;
 use relaysync::sim::{
     NOW_SECS, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen, SubscriptionCap, Turn, World, note,
@@ -41,18 +42,29 @@ fn a_relay_that_refuses_every_request_as_too_many_is_given_up() {
 /// A rate limit during paging used to freeze every relay.
 #[test]
 fn one_relay_never_delays_another() {
-    let events = history(200);
-    let mut world = World::new();
-    let slow = Remote::with(&events).tamper(PageCap(20)).tamper(RateLimit::new(3, RateLimitBy::Notice));
-    let slow = world.add_relay("wss://slow.example", slow);
-    let fast = world.add_relay("wss://fast.example", Remote::with(&events));
-    let engine = world.add_engine(one_shot());
-    world.sync(engine, &slow);
-    world.sync(engine, &fast);
-    let done =
-        |world: &World| world.node(engine).reports().iter().any(|report| report.relay == fast && report.complete);
-    assert!(world.run_until(Duration::from_secs(5), done));
-    assert!(world.finish(engine).iter().all(|report| report.complete));
+    for by in [RateLimitBy::Notice, RateLimitBy::Closed, RateLimitBy::Close] {
+        let events = history(200);
+        let mut world = World::new();
+        let slow = Remote::with(&events).tamper(PageCap(20)).tamper(RateLimit::new(3, by));
+        let slow = world.add_relay("wss://slow.example", slow);
+        let fast = ["wss://fast.example", "wss://other.example"]
+            .map(|url| world.add_relay(url, Remote::with(&events).tamper(PageCap(20))));
+        let engine = world.add_engine(one_shot());
+        world.sync(engine, &slow);
+        world.run(Duration::from_millis(60));
+        fast.iter().for_each(|relay| world.sync(engine, relay));
+        let are_done = |world: &World| {
+            let reports = world.node(engine).reports();
+            reports.iter().filter(|report| fast.contains(&report.relay) && report.complete).count() == fast.len()
+        };
+        assert!(world.run_until(Duration::from_secs(5), are_done), "{by:?}");
+        let report = world.node(engine).reports().remove(0);
+        assert_eq!((report.phase, report.health), (Phase::Cooldown, HealthState::RateLimited), "{by:?}");
+        // It goes on after its rest, and not before.
+        let began = world.now().instant;
+        assert!(world.finish(engine).iter().all(|report| report.complete), "{by:?}");
+        assert!(world.now().instant - began > Duration::from_secs(55), "{by:?}");
+    }
 }
 
 /// Reported as Yonle/bostr#17: "too many concurrent REQs".

@@ -1,7 +1,11 @@
 //! Faults reported of relays, clients and sync tools, and their like, played against the engine in virtual time. Each
 //! test asserts the right outcome: what is held afterwards, and `complete` or the gaps with their reasons.
 
+mod absences;
 mod authentication;
+mod convergence;
+mod faults;
+mod kills;
 mod limits;
 mod link;
 mod live;
@@ -12,6 +16,8 @@ mod paging;
 mod passes;
 mod planted;
 mod publishing;
+mod refusals;
 mod seconds;
 mod store;
+mod storms;
 mod support;

@@ -7,7 +7,7 @@ use relaysync::protocol::message::relay;
 use relaysync::protocol::{ClientMessage, Filter, Window};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{
-    Infinite, Missing, NegRefusal, NegentropyRefused, PageCap, Remote, Seen, ShortCodec, Turn, World,
+    Infinite, Missing, NOW_SECS, NegRefusal, NegentropyRefused, PageCap, Remote, Seen, ShortCodec, Turn, World, note,
 };
 use relaysync::store::Method;
 
@@ -81,6 +81,31 @@ fn chatter_does_not_feed_the_watchdog() {
         .with(Remote::with(&events).tamper(chatter))
         .is_equal()
         .within(STALL + Duration::from_secs(2));
+}
+
+/// The same for pages: nothing but an answer to the request is progress, whatever else the relay says.
+#[test]
+fn no_chatter_feeds_the_watchdog_of_a_page() {
+    let stray = note(NOW_SECS).content("stray").sign();
+    let lines = [
+        r#"["NOTICE","still thinking"]"#.to_owned(),
+        r#"["EOSE","another"]"#.to_owned(),
+        relay::event("another", stray.json_str()),
+        r#"["COUNT","s1",{"count":7}]"#.to_owned(),
+        r#"["OK","00",true,""]"#.to_owned(),
+    ];
+    for line in lines {
+        let chatty = line.clone();
+        let chatter = Seen(move |_, frame: String, turn: &mut Turn| {
+            if frame.starts_with("[\"REQ\"") {
+                (1..30).for_each(|secs| turn.say_later(chatty.clone(), Duration::from_secs(secs)));
+                return None;
+            }
+            Some(frame)
+        });
+        let played = play(Remote::with(&history(20)).tamper(chatter));
+        played.has_gaps(&[(Window::ALL, GapReason::Stalled)]).within(STALL * 5);
+    }
 }
 
 /// Reported as hoytech/strfry#165: frames beyond the relay's maximum.
@@ -266,7 +291,8 @@ fn forcing_a_method_that_the_relay_refuses_is_a_gap() {
 #[test]
 fn a_filter_is_exactly_one_object_in_neg_open() {
     let events = history(10);
-    let played = play(Remote::with(&events));
+    let played = Play::holding(&events[..5]).with(Remote::with(&events));
+    assert!(played.asked("NEG-OPEN") > 0);
     for frame in played.world.relay(&played.relay).heard_of("NEG-OPEN") {
         assert!(matches!(ClientMessage::parse(frame), Ok(ClientMessage::NegOpen { .. })), "{frame}");
     }

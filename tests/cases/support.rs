@@ -127,7 +127,8 @@ impl Played {
     }
 }
 
-/// A daemon, live at one relay.
+/// A daemon that stays subscribed to everything at one relay.
+#[derive(Debug)]
 pub(crate) struct Daemon {
     pub(crate) world: World,
     pub(crate) engine: EngineId,
@@ -136,25 +137,26 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
+    /// After its first 40 s.
     pub(crate) fn new(remote: Remote) -> Self {
         Self::configured(daemon(), remote)
     }
 
     pub(crate) fn configured(config: Config, remote: Remote) -> Self {
-        Self::with_key(None, config, remote)
+        Self::with(config, [Filter::new()], remote, None)
     }
 
-    /// One that answers challenges.
-    pub(crate) fn signing(remote: Remote) -> Self {
-        Self::with_key(Some(7), daemon(), remote)
+    /// The same with these filters, answering challenges (NIP-42) by the key of this author.
+    pub(crate) fn wanting(filters: impl IntoIterator<Item = Filter>, remote: Remote, signs_as: Option<u8>) -> Self {
+        Self::with(daemon(), filters, remote, signs_as)
     }
 
-    fn with_key(signs_as: Option<u8>, config: Config, remote: Remote) -> Self {
+    fn with(config: Config, filters: impl IntoIterator<Item = Filter>, remote: Remote, signs_as: Option<u8>) -> Self {
         let mut world = World::new();
         let relay = world.add_relay("wss://relay.example", remote);
         let engine = world.add_engine(config);
         world.node_mut(engine).signs_as = signs_as;
-        world.sync_with(engine, &relay, [Filter::new()], LIVE);
+        world.sync_with(engine, &relay, filters, LIVE);
         world.run(Duration::from_secs(40));
         Self { world, engine, relay, sent: 0 }
     }
@@ -163,6 +165,7 @@ impl Daemon {
         self.world.run(Duration::from_secs(secs));
     }
 
+    /// Others publish a note dated now.
     pub(crate) fn publish_now(&mut self) -> Event {
         self.sent += 1;
         let event = note(self.world.now().unix_secs).content(format!("live {}", self.sent)).sign();
@@ -170,6 +173,7 @@ impl Daemon {
         event
     }
 
+    /// The same is held on both sides, and live.
     #[track_caller]
     pub(crate) fn is_equal(&self) {
         let (here, there) = (self.world.held(self.engine), self.world.held_by(&self.relay));
@@ -177,6 +181,7 @@ impl Daemon {
         let report = self.report();
         assert!(report.complete && report.phase == Phase::Live, "{report:#?}\n{}", self.world.trace());
     }
+
     pub(crate) fn report(&self) -> RelayReport {
         self.world.node(self.engine).reports().remove(0)
     }

@@ -6,5 +6,7 @@ mod call;
 mod demo;
 mod events;
 mod sim;
+#[cfg(unix)]
+mod stop;
 mod store;
 mod usage;

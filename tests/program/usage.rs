@@ -62,3 +62,20 @@ fn wrong_relays_are_one_line() {
     let nobody = run(directory.path(), &["sync"], "");
     assert!(nobody.status == 2 && nobody.stderr.contains("<RELAY>"), "{nobody:?}");
 }
+
+/// Reported as nostr-protocol/nips#1876: `wss://x` and `wss://x/` became two connections.
+#[test]
+fn spellings_of_one_relay_are_reported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    // Nobody listens there any more.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let spellings = ["ws://LOCALHOST:PORT", "ws://localhost:PORT/", "WS://localhost.:PORT/?utm_source=x#top"];
+    let spellings = spellings.map(|spelling| spelling.replace("PORT", &port.to_string()));
+    let arguments: Vec<&str> = ["sync", "--json"].into_iter().chain(spellings.iter().map(String::as_str)).collect();
+    let call = run(directory.path(), &arguments, "");
+    let report: serde_json::Value = serde_json::from_str(&call.stdout).unwrap();
+    let relays = report["relays"].as_array().unwrap();
+    assert_eq!(relays.len(), 1, "{call:?}");
+    assert_eq!(relays[0]["relay"], format!("ws://localhost:{port}"));
+    assert_eq!(relays[0]["health"], "degraded");
+}

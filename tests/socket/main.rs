@@ -7,4 +7,6 @@ mod frames;
 mod handshake;
 mod info;
 mod peer;
+mod pins;
+mod stop;
 mod tls;

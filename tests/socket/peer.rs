@@ -50,6 +50,11 @@ where
 /// Answers the upgrade request.
 pub(crate) async fn accept(socket: &mut (impl AsyncReadExt + AsyncWriteExt + Unpin)) {
     let head = read_head(socket).await;
+    answer_upgrade(socket, &head).await;
+}
+
+/// Answers the upgrade request with this head.
+pub(crate) async fn answer_upgrade(socket: &mut (impl AsyncWriteExt + Unpin), head: &str) {
     let key = head.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: ")).expect("a key");
     let answer = format!(
         "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {}\r\n\r\n",

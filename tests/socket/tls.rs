@@ -5,19 +5,20 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use relaysync::native::{NativeConnector, SocketConfig};
 use relaysync::runtime::{ConnectError, Connector};
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::AsyncWriteExt;
 use tokio_rustls::TlsAcceptor;
 
 use super::peer::*;
 
-struct Authority {
+pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    file: tempfile::NamedTempFile,
+    /// Its certificate as PEM.
+    pub(crate) file: tempfile::NamedTempFile,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -26,32 +27,21 @@ impl Authority {
         Self { issuer, file }
     }
 
-    /// A relay whose certificate is for `name`; sends one frame, and answers an HTTP request in its place.
-    async fn relay(&self, name: &str) -> String {
+    pub(crate) fn certificate(&self) -> CertificateDer<'static> {
+        self.issuer.der().clone()
+    }
+
+    /// A certificate for `name`, and its key.
+    pub(crate) fn issue(&self, name: &str) -> (CertificateDer<'static>, KeyPair) {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec![name.into()]).unwrap().signed_by(&key, &self.issuer).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let server = rustls::ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
-            )
-            .unwrap();
-        let acceptor = TlsAcceptor::from(Arc::new(server));
-        let address = listen(move |socket| async move {
-            // A client that does not trust us ends the handshake.
-            let Ok(mut socket) = acceptor.accept(socket).await else { return };
-            accept(&mut socket).await;
-            socket.write_all(&frame(FIN | TEXT, b"[\"NOTICE\",\"secret\"]")).await.unwrap();
-            let (_, payload) = read_frame(&mut socket).await.unwrap();
-            socket.write_all(&frame(FIN | TEXT, &payload)).await.unwrap();
-            socket.shutdown().await.unwrap();
-        })
-        .await;
-        address.replace("127.0.0.1", "localhost")
+        (certificate.der().clone(), key)
+    }
+
+    /// A relay whose certificate is for `name`.
+    async fn relay(&self, name: &str) -> String {
+        let (certificate, key) = self.issue(name);
+        serve(vec![certificate], &key).await
     }
 
     async fn connect(&self, address: &str, trusted: bool) -> Result<Vec<String>, ConnectError> {
@@ -63,6 +53,31 @@ impl Authority {
         relaysync::runtime::FrameSender::try_send(&mut sender, "[\"echo\"]".into()).unwrap();
         Ok(drain(&mut receiver).await.0)
     }
+}
+
+/// A relay with these certificates: sends one frame and repeats one, or answers a request for its information.
+pub(crate) async fn serve(chain: Vec<CertificateDer<'static>>, key: &KeyPair) -> String {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let builder = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let server = builder.with_no_client_auth().with_single_cert(chain, key).unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(server));
+    let address = listen(move |socket| async move {
+        // A client that does not trust us ends the handshake.
+        let Ok(mut socket) = acceptor.accept(socket).await else { return };
+        let head = read_head(&mut socket).await;
+        if head.contains("application/nostr+json") {
+            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.unwrap();
+        } else {
+            answer_upgrade(&mut socket, &head).await;
+            socket.write_all(&frame(FIN | TEXT, b"[\"NOTICE\",\"secret\"]")).await.unwrap();
+            let (_, payload) = read_frame(&mut socket).await.unwrap();
+            socket.write_all(&frame(FIN | TEXT, &payload)).await.unwrap();
+        }
+        socket.shutdown().await.unwrap();
+    })
+    .await;
+    address.replace("127.0.0.1", "localhost")
 }
 
 #[tokio::test]

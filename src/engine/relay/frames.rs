@@ -79,8 +79,10 @@ impl Relay {
         }
         self.record_useful(ctx.now.instant);
         self.counters.received += 1;
-        if purpose == Purpose::Ids {
-            self.record_served();
+        match purpose {
+            Purpose::Ids => self.record_served(),
+            Purpose::Live => self.note_served(owner),
+            _ => {}
         }
         match arrival {
             Arrival::Repeated => self.counters.duplicate += 1,
@@ -146,7 +148,11 @@ impl Relay {
         id.into_iter().for_each(|id| self.session.note_served(id));
         let open = id.and_then(|id| Some((id, self.session.subscription_mut(id)?)));
         match open {
-            Some((_, open)) if open.purpose == Purpose::Live => open.answered = true,
+            Some((_, open)) if open.purpose == Purpose::Live => {
+                open.answered = true;
+                let owner = open.history;
+                self.note_served(owner);
+            }
             Some((id, open)) if open.purpose != Purpose::Negentropy => {
                 let (purpose, owner) = (open.purpose, open.history);
                 if purpose == Purpose::Page {
@@ -159,6 +165,13 @@ impl Relay {
                 self.end_request(id, Answer::End(hint), true, ctx);
             }
             _ => self.counters.stray_eose += 1,
+        }
+    }
+
+    /// A live subscription is served.
+    fn note_served(&mut self, owner: HistoryId) {
+        if let Some(live) = self.live.values_mut().find(|live| live.id == owner) {
+            live.last_refusal = None;
         }
     }
 

@@ -52,9 +52,17 @@ impl Relay {
     /// Connects if that is wanted and allowed now.
     pub(super) fn connect_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now.instant;
-        if self.session.link != Link::Down || !self.wants_connection() || self.health.blocked_until(now).is_some() {
+        if !self.wants_connection() {
+            self.connect_at = None;
             return;
         }
+        if self.session.link != Link::Down || self.health.blocked_until(now).is_some() {
+            return;
+        }
+        if *self.connect_at.get_or_insert_with(|| ctx.pace.reserve(now, ctx.config)) > now {
+            return;
+        }
+        self.connect_at = None;
         let conn = ctx.tickets.next_conn();
         self.session.link = Link::Connecting { conn, give_up_at: now + ctx.config.connect_timeout };
         ctx.out.push_back(Effect::Connect { conn, dial: self.dial(ctx.config) });
@@ -87,6 +95,8 @@ impl Relay {
         }
         self.session.reset();
         self.live_due = true;
+        self.live_retry_at = None;
+        self.polled.clear();
         self.auth_wait_until = None;
         for live in self.live.values_mut() {
             live.subscription = None;
@@ -136,6 +146,7 @@ impl Relay {
     pub(in crate::engine) fn give_up(&mut self, reason: &GapReason, ctx: &mut Ctx<'_>) {
         self.given_up = true;
         self.retries.clear();
+        self.connect_at = None;
         self.give_up_histories(reason, ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);
@@ -163,6 +174,6 @@ impl Relay {
 
 /// Will another try within seconds end the same way?
 fn is_final(reason: &CloseReason) -> bool {
-    use crate::runtime::ConnectError::{Dns, Handshake, Refused, Tls};
-    matches!(reason, CloseReason::Connect(Dns(_) | Refused(_) | Tls(_) | Handshake(_)))
+    use crate::runtime::ConnectError::{Dns, Handshake, Pin, Refused, Tls};
+    matches!(reason, CloseReason::Connect(Dns(_) | Refused(_) | Tls(_) | Pin(_) | Handshake(_)))
 }

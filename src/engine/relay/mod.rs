@@ -13,6 +13,7 @@ mod timers;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::items::ItemCache;
+use super::pace::Pace;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
@@ -36,6 +37,7 @@ pub(super) struct Ctx<'a> {
     pub pipeline: &'a mut Pipeline,
     pub items: &'a mut ItemCache,
     pub rng: &'a mut Rng,
+    pub pace: &'a mut Pace,
 }
 
 /// Work handed to the store for a history: whose it is, and what was asked.
@@ -57,6 +59,8 @@ struct Live {
     refused: Option<String>,
     /// How often it was refused for want of authentication although that had been accepted, since it was served.
     futile: u32,
+    /// The words of its last refusal, until it is served.
+    last_refusal: Option<String>,
 }
 
 impl Live {
@@ -89,12 +93,16 @@ pub(super) struct Relay {
     live: BTreeMap<Interest, Live>,
     /// Some live subscription is to be opened.
     live_due: bool,
+    /// When what the relay does not serve live is asked for next.
+    live_retry_at: Option<Instant>,
     /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
     stale: BTreeSet<Interest>,
     /// Filters whose last pass has left gaps, or that are not served live.
     retries: BTreeMap<Interest, Retry>,
     /// When everything is to be begun anew.
     full_pass_at: Option<Instant>,
+    /// Interests that are not served live, of which what is new is to be fetched.
+    polled: BTreeSet<Interest>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
     counters: Counters,
@@ -108,6 +116,8 @@ pub(super) struct Relay {
     disconnected_at: Option<Instant>,
     /// Since the last full pass, live subscriptions were served: what is dated newer than that was not missed.
     was_live: bool,
+    /// The moment that the next connection attempt was given.
+    connect_at: Option<Instant>,
     given_up: bool,
     /// Rests after rate limits, since a request was brought to its end.
     cooldowns: u32,
@@ -132,9 +142,11 @@ impl Relay {
             waiting: VecDeque::new(),
             live: BTreeMap::new(),
             live_due: true,
+            live_retry_at: None,
             stale: BTreeSet::new(),
             retries: BTreeMap::new(),
             full_pass_at: None,
+            polled: BTreeSet::new(),
             negentropy_refused: None,
             coverage,
             counters: Counters::default(),
@@ -146,6 +158,7 @@ impl Relay {
             last_error: None,
             disconnected_at: None,
             was_live: false,
+            connect_at: None,
             given_up: false,
             cooldowns: 0,
             fruitless: 0,
@@ -274,12 +287,13 @@ impl Relay {
             _ if self.health.cooldown(ctx_now).is_some() => Phase::Cooldown,
             Link::Down => Phase::Waiting,
             Link::Connecting { .. } => Phase::Connecting,
+            Link::Up { .. } if settled && self.is_unserved() => Phase::Polling,
             Link::Up { .. } if settled => Phase::Live,
             Link::Up { .. } => Phase::Syncing,
         }
     }
 
-    pub(super) fn report(&self, now: Instant) -> RelayReport {
+    pub(super) fn report(&self, now: Instant, config: &Config) -> RelayReport {
         let open_gaps = self.histories.values().flat_map(|history| &history.gaps);
         let gaps: Vec<Gap> = self.gaps.iter().chain(open_gaps).cloned().collect();
         let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
@@ -287,6 +301,8 @@ impl Relay {
         RelayReport {
             relay: self.url.clone(),
             phase: self.phase(now),
+            health: self.health.state(now, config),
+            live_refused: self.live.values().find_map(|live| live.last_refusal.clone()),
             methods: methods.copied().collect::<BTreeSet<_>>().into_iter().collect(),
             fallbacks: self.fallbacks.clone(),
             relied_on_secs: self.relied_on_secs,

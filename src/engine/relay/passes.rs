@@ -40,6 +40,7 @@ impl Relay {
         }
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&interest, ctx);
+        self.polled.remove(&interest);
         let options = RelayOptions { method, ..self.options };
         let parts = HistoryParts { id, interest, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
@@ -57,13 +58,11 @@ impl Relay {
             Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
-        let todo = windows_to_fetch(
-            window,
-            proofs,
-            ctx.now.unix_secs,
-            ctx.config.quick_reconnect_max,
-            ctx.config.overlap_secs,
-        );
+        let valid_for = match self.polled.contains(interest) {
+            true => ctx.config.live_retry_proofs,
+            false => ctx.config.quick_reconnect_max,
+        };
+        let todo = windows_to_fetch(window, proofs, ctx.now.unix_secs, valid_for, ctx.config.overlap_secs);
         // Where a gap is left, every way to fetch is open again.
         let quick = self.was_live && !todo.kept.is_empty() && !self.retries.contains_key(interest);
         let method = self.options.method.or(quick.then_some(Method::Req));
@@ -124,10 +123,9 @@ impl Relay {
         }
     }
 
-    /// A pass over a filter has ended: if with gaps, or if the relay does not serve it live, it is looked at again.
+    /// A pass over a filter has ended: if with gaps, it is looked at again.
     pub(super) fn plan_after(&mut self, history: &History, ctx: &Ctx<'_>) {
-        let is_refused = self.live.get(&history.interest).is_some_and(|live| live.refused.is_some());
-        if history.gaps.is_empty() && !is_refused {
+        if history.gaps.is_empty() {
             self.retries.remove(&history.interest);
         } else {
             self.plan_retry(history.interest.clone(), ctx);
@@ -163,9 +161,6 @@ impl Relay {
         for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
             self.interests.unconfirm(interest);
-            if let Some(live) = self.live.get_mut(interest) {
-                self.live_due |= live.forget_refusal();
-            }
         }
         self.waiting.extend(self.interests.begin_new());
     }

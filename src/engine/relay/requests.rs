@@ -23,6 +23,7 @@ impl Relay {
         if self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none() {
             self.begin_full_pass_if_due(ctx);
             self.open_live(ctx);
+            self.watch_live(ctx);
             self.renew_stale();
             self.begin_waiting(ctx);
             self.poll_needs(ctx);
@@ -191,6 +192,7 @@ impl Relay {
                 by_since: false,
                 refused: None,
                 futile: 0,
+                last_refusal: None,
             });
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now);
             live.subscription = Some(subscription);
@@ -236,6 +238,32 @@ impl Relay {
         }
     }
 
+    /// Is something that is wanted live not served so?
+    pub(super) fn is_unserved(&self) -> bool {
+        let is_open = |interest| self.live.get(interest).is_some_and(|live| live.subscription.is_some());
+        self.options.live && self.options.direction.is_down() && !self.interests.target().iter().all(is_open)
+    }
+
+    /// Sees to it that what is not served live is asked for from time to time.
+    fn watch_live(&mut self, ctx: &Ctx<'_>) {
+        if self.is_unserved() {
+            self.live_retry_at.get_or_insert(ctx.now.instant + ctx.config.live_retry);
+        } else {
+            self.live_retry_at = None;
+        }
+    }
+
+    /// Fetches what is not served live, and tries whether it is by now.
+    pub(super) fn retry_live(&mut self, ctx: &mut Ctx<'_>) {
+        self.live_retry_at = None;
+        self.live_due = true;
+        self.renew_auth(ctx);
+        self.live.values_mut().for_each(|live| (live.refused, live.futile) = (None, 0));
+        let is_open = |interest: &&Interest| self.live.get(interest).is_some_and(|live| live.subscription.is_some());
+        self.polled = self.interests.target().iter().filter(|interest| !is_open(interest)).cloned().collect();
+        self.stale.extend(self.polled.iter().cloned());
+    }
+
     /// Fetches what came between the beginning of a history and that of its live subscription.
     fn renew_stale(&mut self) {
         let confirmed = self.interests.confirmed();
@@ -263,6 +291,7 @@ impl Relay {
         let others = self.session.open_reqs();
         let Some(live) = self.live.values_mut().find(|live| live.id == owner) else { return };
         live.subscription = None;
+        live.last_refusal = Some(words.to_owned());
         self.live_due = true;
         self.last_error = Some(format!("live subscription refused: {words}"));
         match Refusal::read(words) {
@@ -282,13 +311,6 @@ impl Relay {
             _ if has_served => {}
             _ if !live.by_since => live.by_since = true,
             _ => live.refused = Some(words.to_owned()),
-        }
-        let refused = self.live.iter().find(|(_, live)| live.id == owner && live.refused.is_some());
-        // While its history is under way, the end of that plans the retry.
-        if let Some(interest) = refused.map(|(interest, _)| interest.clone())
-            && self.interests.confirmed().contains(&interest)
-        {
-            self.plan_retry(interest, ctx);
         }
     }
 

@@ -21,6 +21,9 @@ impl Relay {
         if self.auth_wait_until.is_some_and(|until| until <= now) {
             self.fail_auth("no challenge, or no answer to ours, in time", ctx);
         }
+        if self.live_retry_at.is_some_and(|at| at <= now) {
+            self.retry_live(ctx);
+        }
         self.pump(ctx);
     }
 
@@ -89,7 +92,9 @@ impl Relay {
     pub(in crate::engine) fn deadline(&self, ctx: &Ctx<'_>) -> Option<(Instant, &'static str)> {
         let now = ctx.now.instant;
         let of_link = match self.session.link {
-            Link::Down if self.wants_connection() => Some((self.health.blocked_until(now).unwrap_or(now), "connect")),
+            Link::Down if self.wants_connection() => {
+                Some((self.health.blocked_until(now).max(self.connect_at).unwrap_or(now), "connect"))
+            }
             Link::Down => None,
             Link::Connecting { give_up_at, .. } => Some((give_up_at, "connect timeout")),
             Link::Up { .. } => self.deadline_of_connection(ctx),
@@ -105,6 +110,7 @@ impl Relay {
             self.auth_wait_until.map(|at| (at, "authentication")),
             cooldown.map(|at| (at, "cooldown")),
             self.next_probe(ctx).map(|at| (at, "probe")),
+            self.live_retry_at.map(|at| (at, "live retry")),
             self.next_full_pass(ctx).filter(|_| cooldown.is_none()).map(|at| (at, "full pass")),
         ];
         due.into_iter().flatten().min()

@@ -34,7 +34,7 @@ pub use exit::{Exit, Failure};
 pub use signals::interrupted;
 
 /// How long what still runs (a commit, a name look-up) may go on once the command has ended.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(1500);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Keeps sets of Nostr events in step between relays and this machine.
 ///

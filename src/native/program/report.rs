@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::Exit;
 use super::numbers::{bytes, count, counted};
 use crate::protocol::RelayUrl;
+use crate::relay::HealthState;
 use crate::store::Method;
 
 /// Gaps of one relay that are shown to people; JSON has them all.
@@ -60,6 +61,10 @@ pub struct RelayReport {
     pub bytes_in: u64,
     /// Bytes sent.
     pub bytes_out: u64,
+    /// How the link was at the end. Events that were rejected are no ill health.
+    pub health: HealthState,
+    /// The words in which the relay refused to send what is new as it comes, if it did.
+    pub live_refused: Option<String>,
     /// Nothing is missing.
     pub complete: bool,
     /// What is missing, and why.
@@ -141,8 +146,14 @@ impl RelayReport {
             line(text, &format!("  {}", self.counts()));
             line(text, &format!("  {} in, {} out", bytes(self.bytes_in), bytes(self.bytes_out)));
         }
+        if let Some(words) = &self.live_refused {
+            line(text, &format!("  not live, new events were asked for from time to time: {words}"));
+        }
+        if let (None, Some(words)) = (&self.error, link(self.health)) {
+            line(text, &format!("  link: {words}"));
+        }
         if let Some(secs) = self.relied_on_secs {
-            line(text, &format!("  older dates as of the sync at {secs}, less than a quarter of an hour ago"));
+            line(text, &format!("  older dates as of the sync at {secs}"));
         }
         // What the first line says need not be said again.
         let gaps: Vec<_> = self.gaps.iter().filter(|gap| self.error.as_ref() != Some(&gap.reason)).collect();
@@ -190,6 +201,16 @@ impl std::fmt::Display for GapReport {
     }
 }
 
+/// What people are told of a link, if it is worth a line.
+fn link(health: HealthState) -> Option<&'static str> {
+    match health {
+        HealthState::Healthy | HealthState::Disconnected => None,
+        HealthState::Degraded => Some("failing"),
+        HealthState::Dead => Some("failing for a day or more"),
+        HealthState::RateLimited => Some("resting, as the relay asked for less traffic"),
+    }
+}
+
 fn line(text: &mut String, line: &str) {
     text.push_str(line);
     text.push('\n');
@@ -199,6 +220,7 @@ fn line(text: &mut String, line: &str) {
 mod tests {
     use super::{Exit, GapReport, RelayReport, Report};
     use crate::protocol::RelayUrl;
+    use crate::relay::HealthState;
     use crate::store::Method;
 
     fn relay(url: &str) -> RelayReport {
@@ -220,6 +242,8 @@ mod tests {
             would_publish: 0,
             bytes_in: 12_345_678,
             bytes_out: 987,
+            health: HealthState::Disconnected,
+            live_refused: None,
             complete: true,
             gaps: vec![],
             error: None,
@@ -262,6 +286,17 @@ mod tests {
              ws://c.example  failed: cannot resolve the host name: not known\n\
              3 relays, 1 complete: 39,992 new events in 2.3 s\n"
         );
+    }
+
+    #[test]
+    fn an_ill_link_and_a_refused_subscription_are_told() {
+        let words = Some("restricted: not for you".to_owned());
+        let ill = RelayReport { health: HealthState::Degraded, live_refused: words, ..relay("ws://a.example") };
+        let report = Report::new(vec![ill], 1.0);
+        for line in ["  link: failing\n", "  not live, new events were asked for from time to time: restricted"] {
+            assert!(report.to_text().contains(line), "{}", report.to_text());
+        }
+        assert!(report.to_json().contains(r#""health":"degraded","live_refused":"restricted: not for you""#));
     }
 
     #[test]

@@ -19,8 +19,9 @@ use crate::protocol::{Filter, FilterKey, Window};
 use crate::runtime::{Clock, Now, Runtime};
 use crate::store::Method;
 
-/// How long a stop may take: what has arrived is committed, connections are closed.
-const STOP_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How long a stop may take: what has arrived is committed, connections are closed. Together with the time that the
+/// program gives to what still runs then, less than 2 s.
+const STOP_TIMEOUT: Duration = Duration::from_millis(1300);
 
 /// Syncs, shows how far it is, and prints the closing report.
 pub(super) async fn run(arguments: SyncArguments) -> Result<Exit, Failure> {
@@ -190,6 +191,8 @@ fn relay_report(report: &engine::RelayReport, names: &BTreeMap<FilterKey, String
         would_publish: counters.would_publish,
         bytes_in: counters.bytes_in,
         bytes_out: counters.bytes_out,
+        health: report.health,
+        live_refused: report.live_refused.clone(),
         complete: report.complete,
         gaps: report.gaps.iter().map(gap).collect(),
         error: report.gaps.iter().find(failed).map(|gap| gap.reason.to_string()),
@@ -209,6 +212,9 @@ fn progress_of(report: &engine::RelayReport) -> RelayProgress {
         engine::Phase::Syncing => Phase::Fetching,
         engine::Phase::Cooldown => Phase::Waiting("the relay limits how much it is asked".to_owned()),
         engine::Phase::Live => Phase::Live,
+        engine::Phase::Polling => {
+            Phase::Waiting("the relay does not send what is new as it comes; it is asked again later".to_owned())
+        }
         engine::Phase::Done if report.complete => Phase::Ended("complete".to_owned()),
         engine::Phase::Done => Phase::Ended("ended with gaps".to_owned()),
     };
@@ -221,5 +227,109 @@ fn progress_of(report: &engine::RelayReport) -> RelayProgress {
         pages: counters.pages,
         bytes_in: counters.bytes_in,
         bytes_out: counters.bytes_out,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::ingest::Verified;
+    use crate::native::serve::RelayService;
+    use crate::protocol::ItemSet;
+    use crate::sample::{SampleConfig, SampleKinds, generate};
+    use crate::serve::ServeConfig;
+    use crate::store::{Batch, MemoryStore, Outcome, Page, Query, Record, Snapshot, Store};
+
+    const EVENTS: usize = 50;
+
+    /// A store whose commits take their time, or for ever.
+    struct SlowStore {
+        inner: MemoryStore,
+        commit_takes: Option<Duration>,
+        commit_has_begun: AtomicBool,
+    }
+
+    type Fallible<T> = Result<T, <MemoryStore as Store>::Error>;
+
+    impl Store for SlowStore {
+        type Error = <MemoryStore as Store>::Error;
+
+        async fn load(&self) -> Fallible<Snapshot> {
+            self.inner.load().await
+        }
+
+        async fn commit(&self, batch: Batch) -> Fallible<Vec<Outcome>> {
+            self.commit_has_begun.store(true, Ordering::Relaxed);
+            match self.commit_takes {
+                Some(duration) => tokio::time::sleep(duration).await,
+                None => std::future::pending().await,
+            }
+            self.inner.commit(batch).await
+        }
+
+        async fn known(&self, ids: Vec<[u8; 32]>) -> Fallible<Vec<bool>> {
+            self.inner.known(ids).await
+        }
+
+        async fn items(&self, filter: &Filter, window: Window) -> Fallible<Arc<ItemSet>> {
+            self.inner.items(filter, window).await
+        }
+
+        async fn events(&self, ids: Vec<[u8; 32]>) -> Fallible<Vec<Option<Record>>> {
+            self.inner.events(ids).await
+        }
+
+        async fn query(&self, query: Query) -> Fallible<Page> {
+            self.inner.query(query).await
+        }
+
+        async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Fallible<u64> {
+            self.inner.count(filters, now_secs).await
+        }
+    }
+
+    /// Syncs until a commit is under way, then ends by the time limit. What came of it, how long the end took, and what
+    /// is held.
+    async fn stop_during_commit(commit_takes: Option<Duration>) -> (Result<Report, Failure>, Duration, usize) {
+        let events = generate(&SampleConfig { events: EVENTS, kinds: SampleKinds::Regular, ..SampleConfig::default() });
+        let theirs = MemoryStore::default();
+        let batch = Batch { events: events.into_iter().map(Verified::trust).collect(), ..Batch::default() };
+        theirs.commit(batch).await.unwrap();
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let relay = RelayService::bind(listen, ServeConfig::default(), Arc::new(theirs)).await.unwrap();
+        for timeout in [300, 3_000, 30_000].map(Duration::from_millis) {
+            let ours =
+                SlowStore { inner: MemoryStore::default(), commit_takes, commit_has_begun: AtomicBool::default() };
+            let runtime = Arc::new(NativeRuntime::new(ours, SocketConfig::default(), None).unwrap());
+            let mut job = Job::of(vec![relay.url()], vec![Filter::new()]);
+            job.timeout = Some(timeout);
+            let clock = runtime.clock();
+            let begun = clock.now().instant;
+            let result = job.run(runtime.clone(), |_, _| {}).await;
+            let took = clock.now().instant - begun;
+            // A busy machine may not have come so far yet.
+            if runtime.store().commit_has_begun.load(Ordering::Relaxed) {
+                let held = runtime.store().count(vec![Filter::new()], 0).await.unwrap();
+                return (result, took.saturating_sub(timeout), held as usize);
+            }
+        }
+        panic!("no commit was begun");
+    }
+
+    /// Reported as privkeyio/wisp#140: a shutdown hung. Here it is the store that does not come to an end.
+    #[tokio::test]
+    async fn a_stop_waits_for_a_commit_but_not_for_ever() {
+        let (result, took, held) = stop_during_commit(Some(Duration::from_millis(700))).await;
+        let report = result.unwrap_or_else(|failure| panic!("{failure:?}"));
+        assert_eq!((report.relays[0].stored, held), (EVENTS as u64, EVENTS), "what had come is committed");
+        assert!(took < STOP_TIMEOUT, "{took:?}");
+
+        let (result, took, held) = stop_during_commit(None).await;
+        assert!(result.is_err_and(|failure| failure.to_string().contains("the store does not finish")));
+        assert_eq!(held, 0);
+        assert!(took + super::super::SHUTDOWN_TIMEOUT < Duration::from_secs(2), "{took:?}");
     }
 }

@@ -51,8 +51,10 @@ pub enum Loss {
 pub enum Replacement {
     /// A text that is not hexadecimal.
     NotHex,
-    /// A message that ends in the midst of a number.
+    /// A message with a range of a mode that does not exist.
     Malformed,
+    /// A message that breaks off in the midst of a number.
+    BreaksOff,
     /// A message of 2 MB that means nothing.
     Overlong,
     /// The version of another protocol.
@@ -76,6 +78,7 @@ impl SessionFault {
             Self::OutOfTurn => "negentropy out of turn",
             Self::Replaced(Replacement::NotHex) => "negentropy not hexadecimal",
             Self::Replaced(Replacement::Malformed) => "negentropy malformed",
+            Self::Replaced(Replacement::BreaksOff) => "negentropy breaks off",
             Self::Replaced(Replacement::Overlong) => "negentropy overlong",
             Self::Replaced(Replacement::OtherVersion) => "negentropy version unknown",
             Self::Inventing => "negentropy ids invented",
@@ -204,7 +207,8 @@ impl Sessions {
     fn replacement(&self, what: Replacement, name: &str) -> String {
         match what {
             Replacement::NotHex => format!("[\"NEG-MSG\",\"{name}\",\"not hexadecimal\"]"),
-            Replacement::Malformed => relay::neg_msg(name, &[0x61, 0x80, 0x80]),
+            Replacement::Malformed => relay::neg_msg(name, &[0x61, 0, 0, 9]),
+            Replacement::BreaksOff => relay::neg_msg(name, &[0x61, 0x80, 0x80]),
             Replacement::Overlong => relay::neg_msg(name, &vec![0x61; OVERLONG_BYTES]),
             Replacement::OtherVersion => relay::neg_msg(name, &[0x60]),
         }

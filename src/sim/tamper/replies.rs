@@ -10,7 +10,8 @@ use crate::serve::ClientId;
 /// The REQ with other filters, if `change` changes any of them.
 fn rewritten(frame: String, kind: &'static str, turn: &mut Turn, change: impl Fn(&mut Filter) -> bool) -> String {
     let Some((subscription, mut filters)) = req_of(&frame) else { return frame };
-    if filters.iter_mut().fold(false, |changed, filter| change(filter) || changed) {
+    let changed = filters.iter_mut().filter_map(|filter| change(filter).then_some(())).count();
+    if changed > 0 {
         turn.inject(kind);
         return client::req(&subscription, &filters);
     }

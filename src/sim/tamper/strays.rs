@@ -15,7 +15,7 @@ pub enum Stray {
     /// A copy of an event goes to another subscription of the client too, whose answer is over or which it does not
     /// match.
     OtherSubscription,
-    /// An event goes to another subscription of the client, which it matches, and not to its own.
+    /// An event goes to another subscription of the client, and not to its own.
     Moved,
     /// A copy of an event goes to a subscription that was never opened.
     NeverOpened,
@@ -70,20 +70,20 @@ impl Strays {
         Self { stray, pool, chance, open: BTreeMap::new() }
     }
 
-    fn from_pool(&mut self, suits: impl Fn(&Event) -> bool) -> Option<Event> {
+    fn find_in_pool(&mut self, suits: impl Fn(&Event) -> bool) -> Option<Event> {
         let pool = self.pool.clone();
         let start = usize::try_from(self.chance.below(pool.len() as u64)).ok()?;
         pool.iter().cycle().skip(start).take(pool.len()).find(|event| suits(event)).cloned()
     }
 
-    /// Another subscription of the client that does, or does not, expect this event.
-    fn another(&mut self, client: ClientId, name: &str, event: &Event, expects: bool) -> Option<String> {
+    /// Another subscription of the client; for copies of an event, one that does not expect it.
+    fn another(&mut self, client: ClientId, name: &str, event: &Event, is_copy: bool) -> Option<String> {
         let open: Vec<&String> = self
             .open
             .iter()
             .filter(|((of, other), open)| {
                 let expected = !open.is_over && open.filters.iter().any(|filter| matches(filter, event));
-                *of == client && other != name && expected == expects
+                *of == client && other != name && !(is_copy && expected)
             })
             .map(|((_, other), _)| other)
             .collect();
@@ -96,7 +96,7 @@ impl Strays {
         match self.stray {
             Stray::OtherSubscription | Stray::Moved => {
                 let (_, event) = event_of(frame)?;
-                let other = self.another(client, name, &event, self.stray == Stray::Moved)?;
+                let other = self.another(client, name, &event, self.stray == Stray::OtherSubscription)?;
                 Some(relay::event(&other, event.json_str()))
             }
             Stray::NeverOpened => {
@@ -112,11 +112,11 @@ impl Strays {
                 Some(relay::event(name, other.json_str()))
             }
             Stray::Future => {
-                let event = self.from_pool(|event| event.created_at_secs() > now_secs + FUTURE_SECS)?;
+                let event = self.find_in_pool(|event| event.created_at_secs() > now_secs + FUTURE_SECS)?;
                 Some(relay::event(name, event.json_str()))
             }
             Stray::Zero => {
-                let event = self.from_pool(|event| event.created_at_secs() == 0)?;
+                let event = self.find_in_pool(|event| event.created_at_secs() == 0)?;
                 Some(relay::event(name, event.json_str()))
             }
         }

@@ -66,7 +66,7 @@ pub enum SessionKind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 83] = [
+    pub const ALL: [Self; 84] = [
         Self::Frame(FrameFault::Twice),
         Self::Frame(FrameFault::Cut),
         Self::Frame(FrameFault::CutWithWords),
@@ -146,6 +146,7 @@ impl Kind {
         Self::Session(SessionKind::OutOfTurn),
         Self::Session(SessionKind::Replaced(Replacement::NotHex)),
         Self::Session(SessionKind::Replaced(Replacement::Malformed)),
+        Self::Session(SessionKind::Replaced(Replacement::BreaksOff)),
         Self::Session(SessionKind::Replaced(Replacement::Overlong)),
         Self::Session(SessionKind::Replaced(Replacement::OtherVersion)),
         Self::Session(SessionKind::Inventing),
@@ -188,9 +189,12 @@ impl Kind {
             Self::RateLimit(_) | Self::SubscriptionCap { .. } | Self::Auth(_) => false,
             // Events that go up are none that the relay has.
             Self::Ok(_) => false,
-            // A session that does not end in agreement proves nothing, and ids that nobody has are asked for in vain. Only
-            // a set that lacks what the relay has lets both sides agree on it.
-            Self::Session(kind) => kind == SessionKind::Short,
+            // A session that does not end in agreement proves nothing, and ids that nobody has are asked for in vain. But a
+            // set that lacks what the relay has lets both sides agree on it; and the codec reads a number that breaks
+            // off as if it were whole, and then the rest of the message as "all else is equal".
+            Self::Session(kind) => {
+                matches!(kind, SessionKind::Short | SessionKind::Replaced(Replacement::BreaksOff))
+            }
         }
     }
 
@@ -207,11 +211,13 @@ impl Kind {
 
     /// The highest rate, per mille, at which the kind is drawn: above it a relay would never get anything done, or the
     /// simulation.
-    fn rate_max(self) -> u64 {
+    pub fn rate_max(self) -> u64 {
         match self {
             Self::Frame(FrameFault::Cut | FrameFault::CutWithWords | FrameFault::Deep | FrameFault::Flood) => 50,
             Self::Frame(FrameFault::BigFlood | FrameFault::Oversize) => 10,
             Self::Frame(FrameFault::ClosedForNothing) => 200,
+            // Who authenticates is let in at some time.
+            Self::Auth(AuthFault::ChallengeFirst | AuthFault::RefusalFirst | AuthFault::ChallengeReplaced) => 500,
             _ => 1_000,
         }
     }
@@ -265,7 +271,7 @@ impl Kind {
                 (Box::new(RateLimit::new(requests_max, by)), format!("{} {requests_max} a minute", by.name()))
             }
             Self::SubscriptionCap { by_notice } => {
-                let most = index(chance.within(1, 10));
+                let most = index(chance.within(1, 4));
                 let by = if by_notice { "notice" } else { "closed" };
                 (Box::new(SubscriptionCap::new(most, by_notice)), format!("subscription cap {most} by {by}"))
             }
@@ -289,7 +295,7 @@ impl SessionKind {
             Self::ByNegErr => SessionFault::Refused(NegRefusal::NegErr(refusal)),
             Self::Unanswered => SessionFault::Refused(NegRefusal::Silence),
             Self::TooLarge { is_stated } => SessionFault::TooLarge { records_max: chance.within(5, 200), is_stated },
-            Self::Lost(loss) => SessionFault::LostAfter(chance.below(4), loss),
+            Self::Lost(loss) => SessionFault::LostAfter(chance.below(3), loss),
             Self::Endless => SessionFault::Endless,
             Self::OutOfTurn => SessionFault::OutOfTurn,
             Self::Replaced(what) => SessionFault::Replaced(what),

@@ -1,0 +1,263 @@
+//! Pins: which keys a relay may prove itself by, beside or instead of what certificate authorities say.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bitcoin_hashes::sha256;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
+    client::VerifierBuilderError,
+};
+
+use crate::protocol::hex;
+
+/// A public key: the SHA-256 of its SubjectPublicKeyInfo (RFC 7469, 2.4).
+///
+/// Its text is `sha256/` and base64, as of
+/// `openssl x509 -in FILE -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64`,
+/// or 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pin([u8; 32]);
+
+impl Pin {
+    /// The pin of a certificate's key.
+    ///
+    /// # Errors
+    /// `certificate` is no DER-encoded X.509 certificate of version 3.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, PinError> {
+        let parsed =
+            ParsedCertificate::try_from(certificate).map_err(|error| PinError { reason: error.to_string() })?;
+        Ok(Self::of_key(&parsed.subject_public_key_info()))
+    }
+
+    fn of_key(subject_public_key_info: &[u8]) -> Self {
+        Self(sha256::Hash::hash(subject_public_key_info).to_byte_array())
+    }
+}
+
+impl fmt::Display for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256/{}", STANDARD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for Pin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for Pin {
+    type Err = PinError;
+
+    fn from_str(text: &str) -> Result<Self, PinError> {
+        let bytes = match text.strip_prefix("sha256/") {
+            Some(base64) => STANDARD.decode(base64).ok(),
+            None => hex::decode(text),
+        };
+        let hash = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
+        hash.map(Self).ok_or_else(|| PinError {
+            reason: format!("{text:?} is neither \"sha256/\" and base64 nor hexadecimal of 32 bytes"),
+        })
+    }
+}
+
+/// This is no pin, or nothing that has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PinError {
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl fmt::Display for PinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no pin: {}", self.reason)
+    }
+}
+
+impl std::error::Error for PinError {}
+
+/// Whose key a pin may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum PinScope {
+    /// The relay's own.
+    #[default]
+    EndEntity,
+    /// The relay's own, or that of an authority whose certificates lead to it. A certificate that the relay merely
+    /// sends along does not count.
+    Chain,
+}
+
+/// The keys that one relay may prove itself by.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pins {
+    /// Any one of these is enough; two while one replaces the other.
+    pub keys: BTreeSet<Pin>,
+    /// Whose keys they are.
+    pub scope: PinScope,
+    /// The pins alone decide, as for a certificate that its owner has signed: no known authority need vouch for the
+    /// relay. Off: both must hold.
+    pub alone: bool,
+}
+
+/// The relay has proven itself by a key that is not pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PinMismatch {
+    found: Pin,
+}
+
+impl fmt::Display for PinMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the relay's key has the pin {}, which is not among those configured", self.found)
+    }
+}
+
+impl std::error::Error for PinMismatch {}
+
+impl PinMismatch {
+    /// The mismatch, if that is why a handshake failed.
+    pub(super) fn of(error: &std::io::Error) -> Option<Self> {
+        match error.get_ref()?.downcast_ref::<Error>()? {
+            Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => inner.downcast_ref().copied(),
+            _ => None,
+        }
+    }
+}
+
+/// Checks pins, and certificates by known authorities.
+#[derive(Debug)]
+pub(super) struct PinVerifier {
+    pins: Pins,
+    roots: Arc<RootCertStore>,
+    authorities: Arc<WebPkiServerVerifier>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+impl PinVerifier {
+    pub(super) fn new(
+        pins: Pins,
+        roots: Arc<RootCertStore>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, VerifierBuilderError> {
+        let algorithms = provider.signature_verification_algorithms;
+        let authorities = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider).build()?;
+        Ok(Self { pins, roots, authorities, algorithms })
+    }
+
+    /// Does the way from the end entity to an authority lead by a pinned one?
+    fn is_issued_by_pinned(
+        &self,
+        end_entity: &ParsedCertificate<'_>,
+        others: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        now: UnixTime,
+    ) -> bool {
+        // Only what is pinned is trusted here, so every way that is found ends at a pinned key.
+        let mut pinned = RootCertStore::empty();
+        let sent = others.iter().filter(|other| Pin::of(other).is_ok_and(|pin| self.pins.keys.contains(&pin)));
+        pinned.add_parsable_certificates(sent.map(|certificate| certificate.clone().into_owned()));
+        let known = self.roots.roots.iter();
+        let is_pinned = |key: &[u8]| self.pins.keys.contains(&Pin::of_key(&sequence(key)));
+        pinned.roots.extend(known.filter(|anchor| is_pinned(&anchor.subject_public_key_info)).cloned());
+        !pinned.is_empty()
+            && verify_server_cert_signed_by_trust_anchor(end_entity, &pinned, others, now, self.algorithms.all).is_ok()
+            && verify_server_name(end_entity, server_name).is_ok()
+    }
+}
+
+impl ServerCertVerifier for PinVerifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if !self.pins.alone {
+            self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
+        }
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        let found = Pin::of_key(&parsed.subject_public_key_info());
+        let is_pinned = self.pins.keys.contains(&found)
+            || self.pins.scope == PinScope::Chain && self.is_issued_by_pinned(&parsed, intermediates, server_name, now);
+        match is_pinned {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::Other(OtherError(Arc::new(PinMismatch { found }))).into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.authorities.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.authorities.supported_verify_schemes()
+    }
+}
+
+/// A DER SEQUENCE of this content: trust anchors hold their keys without the head.
+fn sequence(content: &[u8]) -> Vec<u8> {
+    let length = content.len().to_be_bytes();
+    let length = &length[length.iter().take_while(|byte| **byte == 0).count()..];
+    let mut der = vec![0x30];
+    match length {
+        [] => der.push(0),
+        [short] if *short < 0x80 => der.push(*short),
+        long => {
+            der.push(0x80 | long.len() as u8);
+            der.extend_from_slice(long);
+        }
+    }
+    der.extend_from_slice(content);
+    der
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_spellings_are_read_and_others_are_refused() {
+        let pin = Pin::of_key(b"a key");
+        let hexadecimal: String = pin.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        for text in [pin.to_string(), hexadecimal.clone()] {
+            assert_eq!(text.parse(), Ok(pin), "{text}");
+        }
+        for text in ["", "sha256/", "sha256/AAAA", &hexadecimal[2..], "sha1/AAAA", "zz"] {
+            assert!(text.parse::<Pin>().is_err_and(|error| error.to_string().starts_with("no pin: ")), "{text}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_written_as_der_has_them() {
+        for (length, head) in
+            [(0, &[0x30, 0][..]), (127, &[0x30, 127]), (128, &[0x30, 0x81, 128]), (294, &[0x30, 0x82, 1, 38])]
+        {
+            assert!(sequence(&vec![7; length]).starts_with(head), "{length}");
+        }
+    }
+}
