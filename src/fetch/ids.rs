@@ -22,6 +22,7 @@ struct Chunk {
     asked: usize,
     attempt: u8,
     left: BTreeSet<[u8; 32]>,
+    came: BTreeSet<[u8; 32]>,
 }
 
 impl IdFetch {
@@ -36,6 +37,16 @@ impl IdFetch {
         if !self.missing.contains(&id) {
             self.wanted += 1;
             self.queue.push_back((id, 1));
+        }
+    }
+
+    /// What came under this id is not genuine: it is asked for again, as often as any other that does not come.
+    pub fn want_again(&mut self, id: [u8; 32], attempt: u8) {
+        if attempt > self.attempts_max {
+            self.missing.insert(id);
+        } else if !self.missing.contains(&id) {
+            self.wanted += 1;
+            self.queue.push_back((id, attempt));
         }
     }
 
@@ -56,19 +67,21 @@ impl IdFetch {
                 None => break,
             }
         }
-        let chunk = Chunk { asked: ids.len(), attempt, left };
+        let chunk = Chunk { asked: ids.len(), attempt, left, came: BTreeSet::new() };
         self.in_flight.insert(subscription, chunk);
         Some(ids)
     }
 
     /// An event came on `subscription`.
     pub fn handle_event(&mut self, subscription: u64, id: &[u8; 32]) -> Arrival {
-        let Some(chunk) = self.in_flight.get_mut(&subscription).filter(|chunk| chunk.left.contains(id)) else {
-            return Arrival::Unasked;
-        };
-        chunk.left.remove(id);
+        let Some(chunk) = self.in_flight.get_mut(&subscription) else { return Arrival::Unasked };
+        if !chunk.left.remove(id) {
+            return if chunk.came.contains(id) { Arrival::Copy } else { Arrival::Unasked };
+        }
+        chunk.came.insert(*id);
         self.wanted -= 1;
-        if chunk.left.is_empty() {
+        // What has to be asked for again may have been forged: then other copies may follow.
+        if chunk.left.is_empty() && chunk.attempt == 1 {
             self.in_flight.remove(&subscription);
             return Arrival::Last;
         }

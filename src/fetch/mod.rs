@@ -4,6 +4,7 @@
 //! A machine has no socket, clock or subscription. It is asked what it wants to send next, told what came, and ends in
 //! a result: complete, or with gaps.
 
+mod form;
 mod history;
 mod ids;
 mod page;
@@ -27,6 +28,9 @@ pub enum Arrival {
     Unasked,
     /// It was asked for, and has come before: pages overlap by a second.
     Repeated,
+    /// It has come in this very answer already, so it is no progress; but that copy may turn out to be forged, and
+    /// this one not.
+    Copy,
     /// It was asked for.
     New,
     /// It was the last one asked for: the request is through without an EOSE.

@@ -213,9 +213,12 @@ impl Page {
             self.page.newer += 1;
             return Arrival::Unasked;
         }
-        // A repetition within a page was not asked for: else one event, sent for ever, would pass for progress.
-        if seen.created_at < window.since || !self.page.seen.insert(seen) {
+        if seen.created_at < window.since {
             return Arrival::Unasked;
+        }
+        // A repetition within a page is no progress: else one event, sent for ever, would pass for it.
+        if !self.page.seen.insert(seen) {
+            return Arrival::Copy;
         }
         self.page.order.push(seen.created_at);
         if self.edge.contains(&seen) {
@@ -271,8 +274,14 @@ impl Page {
         }
         let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
         if repeated == 0 || hint == EoseHint::Finish && !probing {
-            let is_first = !probing && self.edge.is_empty() && self.cursor == self.window.until;
-            if is_first && hint != EoseHint::Finish && !std::mem::replace(&mut self.is_confirming, true) {
+            // An empty answer is odd where something must be, and where it is the only one.
+            let is_first = self.edge.is_empty() && self.cursor == self.window.until;
+            let lacks_edge = page.seen.is_empty() && !self.edge.is_empty();
+            if !probing
+                && (is_first || lacks_edge)
+                && hint != EoseHint::Finish
+                && !std::mem::replace(&mut self.is_confirming, true)
+            {
                 // Some relays say that this was all before they send anything: then it comes while they are asked again.
                 self.state = State::Ready;
                 return PageEnd::Advanced;
@@ -346,6 +355,7 @@ impl Page {
         self.edge.extend(page.seen.into_iter().filter(|seen| seen.created_at == oldest));
         self.cursor = oldest.saturating_sub(u64::from(budget.plants(Planted::OldestMinusOne)));
         self.last_page_events = Some(events);
+        self.is_confirming = false;
         self.state = State::Ready;
         if hint == EoseHint::Finish {
             self.state = State::Done;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use negentropy::{Id, Negentropy};
 
+use super::form;
 use crate::protocol::{Filter, Item, ItemSet, ItemView, Window};
 
 /// The state of reconciling one history.
@@ -32,6 +33,8 @@ struct Session {
     brought: usize,
     /// What all passes have brought, to be counted as held.
     arrived: Vec<Item>,
+    /// Of these, the ids of what is not genuine.
+    forged: BTreeSet<[u8; 32]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +126,9 @@ impl Reconcile {
         {
             return Step::Failed(format!("the relay speaks negentropy version {version:#x} only"));
         }
+        if !form::is_whole(message) {
+            return Step::Failed("a negentropy message that breaks off".into());
+        }
         let (mut have_ids, mut need_ids): (Vec<Id>, Vec<Id>) = (Vec::new(), Vec::new());
         match session.protocol.reconcile_with_ids(message, &mut have_ids, &mut need_ids) {
             Ok(reply) => {
@@ -152,6 +158,13 @@ impl Reconcile {
         }
     }
 
+    /// What came as an event that this window needed is not genuine: it is not held, and counts as what did not come.
+    pub fn handle_invalid(&mut self, id: [u8; 32]) {
+        if let Some(session) = &mut self.session {
+            session.forged.insert(id);
+        }
+    }
+
     /// The downloads of the window are through. What was offered and did not come is reported elsewhere.
     pub fn handle_settled(&mut self, passes_max: u32, frame_bytes_max: u64) -> Option<WindowEnd> {
         let session = self.session.take_if(|session| session.state == State::Settling)?;
@@ -170,9 +183,10 @@ impl Reconcile {
     /// A new session over the same window, that counts as held what the old one has brought.
     fn again(&self, old: Session, frame_bytes_max: u64) -> Option<Session> {
         let held = ItemView::new(self.set.clone(), old.window);
-        let all: ItemSet = held.items().iter().copied().chain(old.arrived.iter().copied()).collect();
+        let arrived: Vec<Item> = old.arrived.into_iter().filter(|item| !old.forged.contains(&item.id)).collect();
+        let all: ItemSet = held.items().iter().copied().chain(arrived.iter().copied()).collect();
         let session = Session::new(ItemView::new(Arc::new(all), Window::ALL), old.window, frame_bytes_max)?;
-        Some(Session { pass: old.pass, arrived: old.arrived, ..session })
+        Some(Session { pass: old.pass, arrived, ..session })
     }
 
     /// The session was lost with the connection: the window is opened again.
@@ -232,6 +246,7 @@ impl Session {
             needed: BTreeSet::new(),
             brought: 0,
             arrived: Vec::new(),
+            forged: BTreeSet::new(),
         })
     }
 }

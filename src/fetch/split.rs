@@ -111,8 +111,11 @@ impl Split {
     pub fn handle_event(&mut self, seen: Seen) -> Arrival {
         let Some((_, part)) = &mut self.asking else { return Arrival::Unasked };
         let is_below = self.raising && self.below == Some(seen.created_at);
-        if !is_below && seen.created_at != self.second || !part.insert(seen) {
+        if !is_below && seen.created_at != self.second {
             return Arrival::Unasked;
+        }
+        if !part.insert(seen) {
+            return Arrival::Copy;
         }
         self.reached_below |= is_below;
         if is_below || self.seen.contains(&seen) { Arrival::Repeated } else { Arrival::New }

@@ -31,8 +31,8 @@ pub enum Settled {
     Known,
     /// In a dry run: genuine and new.
     WouldStore,
-    /// It is not genuine.
-    Invalid(Invalid),
+    /// What came under this id is not genuine.
+    Invalid([u8; 32], Invalid),
 }
 
 /// Results since the last call, in order.
@@ -144,6 +144,11 @@ impl Pipeline {
     pub fn push_mark(&mut self, source: Source, mark: Coverage, last: bool) {
         self.queue.push_back(Entry::Mark(source, mark));
         self.hurry |= last;
+    }
+
+    /// Somebody waits for the outcome of what was pushed: a commit need not wait for more.
+    pub fn hurry(&mut self) {
+        self.hurry = true;
     }
 
     /// Bytes of events of a relay that are not settled yet.
@@ -330,7 +335,7 @@ impl Pipeline {
                     Slip::Event { source, id, bytes } => {
                         let verdict = verdicts.next().unwrap_or(Verdict::Invalid(Invalid::Id));
                         let is_followed = matches!(slips.front(), Some(Slip::Event { id: next, .. }) if *next == id);
-                        if let Some(settled) = settle_copy(&verdict, taken == Some(id), is_followed) {
+                        if let Some(settled) = settle_copy(id, &verdict, taken == Some(id), is_followed) {
                             outcomes.events.push((source, settled));
                             self.settle(source, bytes);
                             continue;
@@ -407,7 +412,7 @@ impl Pipeline {
                 self.settle_copies(id, outcomes);
             }
             Verdict::Invalid(why) => {
-                outcomes.events.push((source, Settled::Invalid(why)));
+                outcomes.events.push((source, Settled::Invalid(id, why)));
                 self.settle(source, bytes);
                 if config.plants(Planted::SeenBeforeCommit) {
                     self.settle_copies(id, outcomes);
@@ -467,10 +472,10 @@ impl Pipeline {
 
 /// What becomes of a copy in a batch of copies of one event: one that is genuine is enough, and a forged one is made up
 /// for by the next.
-fn settle_copy(verdict: &Verdict, is_taken: bool, is_followed: bool) -> Option<Settled> {
+fn settle_copy(id: [u8; 32], verdict: &Verdict, is_taken: bool, is_followed: bool) -> Option<Settled> {
     match verdict {
         Verdict::Valid(_) if is_taken => Some(Settled::Known),
-        Verdict::Invalid(why) if is_taken || is_followed => Some(Settled::Invalid(*why)),
+        Verdict::Invalid(why) if is_taken || is_followed => Some(Settled::Invalid(id, *why)),
         _ => None,
     }
 }

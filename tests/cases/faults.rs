@@ -7,7 +7,7 @@ use std::time::Duration;
 use relaysync::engine::{Config, Direction, RelayOptions, Rng};
 use relaysync::protocol::{Event, Filter};
 use relaysync::sim::swarm::faults::{Kind, draw};
-use relaysync::sim::tamper::{Chance, Place};
+use relaysync::sim::tamper::Chance;
 use relaysync::sim::{NOW_SECS, PageCap, Remote, World, note};
 
 /// Endless sessions end sooner, and nothing is announced.
@@ -72,8 +72,7 @@ const CAP: &str = "page cap";
 fn faulty(kind: Kind, rate: u64, seed: u64, pool: &Arc<[Event]>) -> Remote {
     let held = pool.iter().enumerate().filter(|(number, _)| number % 5 != 0).map(|(_, event)| event.clone());
     let mut remote = Remote::with(&held.collect::<Vec<Event>>());
-    // Of two copies in one answer the first is taken, whatever it is worth.
-    remote.is_checked = !kind.hides() && !matches!(kind, Kind::Forged(_, Place::Before));
+    remote.is_checked = !kind.hides();
     if matches!(kind, Kind::RateLimit(_)) {
         remote = remote.tamper(PageCap(20));
     }

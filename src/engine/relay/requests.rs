@@ -3,7 +3,7 @@
 use super::{Ctx, Live, Pending, Relay};
 use crate::engine::items::{self, Wanted};
 use crate::engine::{Effect, HistoryId};
-use crate::fetch::{Answer, Ask, Need};
+use crate::fetch::{Answer, Ask, History, Need};
 use crate::ingest::Source;
 use crate::plan::Interest;
 use crate::protocol::Filter;
@@ -48,6 +48,9 @@ impl Relay {
 
     /// Hands the store what histories need of it.
     pub(in crate::engine) fn poll_needs(&mut self, ctx: &mut Ctx<'_>) {
+        if self.histories.values().any(History::waits_for_outcomes) {
+            ctx.pipeline.hurry();
+        }
         let ids: Vec<HistoryId> = self.histories.keys().copied().collect();
         for id in ids {
             while let Some(history) = self.histories.get_mut(&id)

@@ -9,7 +9,7 @@ mod ends;
 mod parts;
 mod stages;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use ends::Answer;
@@ -57,6 +57,10 @@ pub struct History {
     ids: IdFetch,
     unchecked: Vec<[u8; 32]>,
     checking: bool,
+    /// Ids under which something came that is not genuine, and the number of the next attempt.
+    forged: BTreeMap<[u8; 32], u8>,
+    /// Has anything come that is not genuine?
+    has_forged: bool,
     /// A negentropy reply that waits until downloads have caught up.
     held_reply: Option<(u64, Vec<u8>)>,
     close_reconciliation: Option<u64>,
@@ -103,6 +107,8 @@ impl History {
             ids: IdFetch::new(config.ids_attempts_max),
             unchecked: Vec::new(),
             checking: false,
+            forged: BTreeMap::new(),
+            has_forged: false,
             held_reply: None,
             close_reconciliation: None,
             publish: Publish::new(config.publish_attempts_max, config.publish_load_events),
@@ -274,6 +280,7 @@ impl History {
             Purpose::Ids => {
                 let arrival = self.ids.handle_event(subscription, &seen.id);
                 if arrival != Arrival::Unasked
+                    && arrival != Arrival::Copy
                     && let Some(reconcile) = &mut self.reconcile
                 {
                     reconcile.handle_arrival(Item { created_at: seen.created_at, id: seen.id });
@@ -293,6 +300,27 @@ impl History {
             self.relay_ids.push(seen.id);
         }
         arrival.unwrap_or(Arrival::Unasked)
+    }
+
+    /// What this history got under this id is not genuine. Ids that were found by reconciliation are asked for again,
+    /// unless a genuine copy has come from elsewhere; what came in a page has moved its cursor, and that is all.
+    pub fn handle_invalid(&mut self, id: [u8; 32]) {
+        self.has_forged = true;
+        if let Some(reconcile) = &mut self.reconcile {
+            reconcile.handle_invalid(id);
+            *self.forged.entry(id).or_insert(1) += 1;
+            self.unchecked.push(id);
+        }
+    }
+
+    /// May a copy that came before the one at hand have been forged?
+    pub fn may_have_forged(&self) -> bool {
+        self.has_forged || self.unsettled > 0
+    }
+
+    /// Does it wait for the outcomes of events that it has handed over?
+    pub fn waits_for_outcomes(&self) -> bool {
+        self.unsettled > 0 && self.reconcile.as_ref().is_some_and(Reconcile::is_settling)
     }
 
     /// Events of the answer under way, as far as it is remembered.
@@ -324,7 +352,12 @@ impl History {
         if config.dry_run {
             return unknown.count() as u64;
         }
-        unknown.for_each(|id| self.ids.want(id));
+        for id in unknown {
+            match self.forged.get(&id) {
+                Some(attempt) => self.ids.want_again(id, *attempt),
+                None => self.ids.want(id),
+            }
+        }
         0
     }
 

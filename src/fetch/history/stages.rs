@@ -38,7 +38,9 @@ impl History {
     }
 
     pub(super) fn is_downloaded(&self) -> bool {
-        self.ids.is_idle() && self.unchecked.is_empty() && !self.checking && self.held_reply.is_none()
+        // Whether what came is genuine is to be known before a window counts as held.
+        let is_settled = self.unsettled == 0 || self.reconcile.is_none();
+        is_settled && self.ids.is_idle() && self.unchecked.is_empty() && !self.checking && self.held_reply.is_none()
     }
 
     /// What the relay was not seen to have in the windows that were paged is offered to it.

@@ -127,7 +127,7 @@ fn is_whole(world: &World, engine: EngineId) -> bool {
             return true;
         };
         let relay = world.relay(&report.relay);
-        let is_settled = matches!(report.phase, Phase::Live | Phase::Done);
+        let is_settled = matches!(report.phase, Phase::Live | Phase::Polling | Phase::Done);
         let is_true = report.complete == report.gaps.is_empty();
         is_settled && is_true && report.gaps.iter().all(|gap| is_inherent(&gap.reason, relay, options.method))
     });

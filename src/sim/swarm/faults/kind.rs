@@ -168,8 +168,8 @@ impl Kind {
                 AnswerFault::EoseLost | AnswerFault::EoseTwice | AnswerFault::EoseWithoutId => false,
                 // The client asks for the next page when the first event too old to be news comes behind the EOSE.
                 AnswerFault::EoseEarly => false,
-                // An empty page is the end of all pages: what comes behind it finds nobody who asks.
-                AnswerFault::EoseFirst => true,
+                // An empty page where something must be is asked for again, and what comes behind it meets that.
+                AnswerFault::EoseFirst => false,
                 // The client has long gone, or nothing comes that could show it.
                 AnswerFault::EoseLongBefore | AnswerFault::EoseInstead | AnswerFault::EventLost => true,
                 // It was offered, and asked for by name.
@@ -190,11 +190,8 @@ impl Kind {
             // Events that go up are none that the relay has.
             Self::Ok(_) => false,
             // A session that does not end in agreement proves nothing, and ids that nobody has are asked for in vain. But a
-            // set that lacks what the relay has lets both sides agree on it; and the codec reads a number that breaks
-            // off as if it were whole, and then the rest of the message as "all else is equal".
-            Self::Session(kind) => {
-                matches!(kind, SessionKind::Short | SessionKind::Replaced(Replacement::BreaksOff))
-            }
+            // set that lacks what the relay has lets both sides agree on it.
+            Self::Session(kind) => kind == SessionKind::Short,
         }
     }
 
