@@ -34,8 +34,12 @@ impl Relay {
     }
 
     /// Has the connection probed at once, unless the answer to a probe is awaited already: whoever wakes us again and
-    /// again must not put the end of a dead connection off.
+    /// again must not put the end of a dead connection off. What came while the machine slept is handled at one moment:
+    /// of it, nothing answers a probe of that moment, and one is enough.
     fn renew_probe(&mut self, ctx: &mut Ctx<'_>) {
+        if self.session.probed_at == ctx.now.instant {
+            return;
+        }
         let before = self.session.probe().map(|(id, open)| (id, open.purpose, open.sent_at));
         if before.is_some_and(|(.., sent_at)| self.session.last_frame_at < sent_at) {
             return;

@@ -7,7 +7,8 @@ use crate::engine::{GapReason, Phase};
 use crate::sim::{EngineId, Remote, World};
 use crate::store::Method;
 
-/// Within this everything must be there: the daily pass may be needed, and a relay that was dead for a day is tried
+/// Within this everything must be there, for each engine that an event may take on its way from relay to relay: the
+/// daily pass may be needed to fetch it, the next one to offer it to others, and a relay that was dead for a day is tried
 /// once a day.
 const WITHIN: Duration = Duration::from_secs(60 * 3600);
 
@@ -44,7 +45,8 @@ impl Setup {
         let mut job_at = began;
         while !self.is_whole() {
             let waited = self.world.now().instant - began;
-            assert!(waited < WITHIN, "not everything has arrived within {waited:?}: {}", self.what_lacks());
+            let within = WITHIN * self.engines.len() as u32;
+            assert!(waited < within, "not everything has arrived within {waited:?}: {}", self.what_lacks());
             if self.world.now().instant >= job_at {
                 job_at = self.world.now().instant + JOB_EVERY;
                 self.begin_jobs();
