@@ -29,10 +29,18 @@ pub struct Subscription {
     pub history: HistoryId,
     /// What it is for.
     pub purpose: Purpose,
+    /// When it was opened, in wall time: seconds since 1970.
+    pub opened_secs: u64,
     /// When it was opened.
     pub opened_at: Instant,
+    /// When it was sent last: under the same id again, it replaces itself (NIP-01).
+    pub sent_at: Instant,
     /// The same in wall time, in seconds since 1970.
-    pub opened_secs: u64,
+    pub sent_secs: u64,
+    /// How often it was sent and not answered yet.
+    pub unanswered: u32,
+    /// It was sent again to see whether the relay is still there, and that is not known yet.
+    pub probes: bool,
     /// When it last made progress: a wanted event or a negentropy message. Nothing else counts.
     pub progress_at: Instant,
     /// Has the relay answered it at all?
@@ -63,8 +71,6 @@ pub enum Link {
 pub struct Auth {
     /// The challenge that came last and is not answered yet; it may be replaced at any time.
     pub challenge: Option<String>,
-    /// The challenge that came last, answered or not.
-    pub last_challenge: Option<String>,
     /// The event sent in answer, whose OK is awaited.
     pub awaiting: Option<String>,
     /// The challenge whose answer is being signed.
@@ -73,9 +79,7 @@ pub struct Auth {
     pub accepted: bool,
     /// The relay, or our signer, said no.
     pub refused: Option<String>,
-    /// It was tried again on this connection, after it had been refused.
-    pub is_renewed: bool,
-    /// How often a request was refused although we were authenticated.
+    /// How often requests were refused although we were authenticated, since the relay last served one.
     pub futile: u32,
 }
 
@@ -163,6 +167,10 @@ impl Session {
             purpose,
             opened_at: now.instant,
             opened_secs: now.unix_secs,
+            sent_at: now.instant,
+            sent_secs: now.unix_secs,
+            unanswered: 1,
+            probes: false,
             progress_at: now.instant,
             answered: false,
         };
@@ -205,13 +213,23 @@ impl Session {
         self.last_frame_at = now.instant;
     }
 
-    /// The relay has answered a request: it was there when that was sent, and what it had to say on other subscriptions
-    /// before it got the request has come by now.
+    /// An open subscription is sent again, in its own place, to see whether the relay is still there.
+    pub fn note_sent_as_probe(&mut self, id: u64, now: Now) {
+        if let Some(open) = self.subscriptions.get_mut(&id) {
+            (open.sent_at, open.sent_secs, open.progress_at) = (now.instant, now.unix_secs, now.instant);
+            open.unanswered += 1;
+            open.probes = true;
+        }
+    }
+
+    /// The relay has answered a request, be it by refusing it: it was there when that was sent, and what it had to say on
+    /// other subscriptions before it got the request has come by now. Of several sendings, the last answer is meant.
     pub fn note_served(&mut self, id: u64) {
-        if let Some(open) = self.subscriptions.get(&id)
-            && self.served.is_none_or(|(at, _)| at <= open.opened_at)
-        {
-            self.served = Some((open.opened_at, open.opened_secs));
+        let Some(open) = self.subscriptions.get_mut(&id) else { return };
+        open.unanswered = open.unanswered.saturating_sub(1);
+        open.probes &= open.unanswered > 0;
+        if open.unanswered == 0 && self.served.is_none_or(|(at, _)| at <= open.sent_at) {
+            self.served = Some((open.sent_at, open.sent_secs));
         }
     }
 
@@ -239,9 +257,9 @@ impl Session {
         self.subscriptions.iter().map(|(id, subscription)| (*id, subscription))
     }
 
-    /// Is a subscription for this open?
-    pub fn has(&self, purpose: Purpose) -> bool {
-        self.subscriptions.values().any(|open| open.purpose == purpose)
+    /// The subscription that is to show whether the relay is still there, if that is awaited.
+    pub fn probe(&self) -> Option<(u64, &Subscription)> {
+        self.subscriptions().find(|(_, open)| open.purpose == Purpose::Probe || open.probes)
     }
 
     /// Open REQ subscriptions; negentropy ids are a namespace of their own.

@@ -79,8 +79,6 @@ pub enum CloseReason {
     Silent,
     /// The relay asked for less traffic.
     RateLimited,
-    /// The relay does not take our authentication (NIP-42).
-    Unauthenticated,
     /// No connection came about.
     Connect(ConnectError),
 }
@@ -100,7 +98,6 @@ impl fmt::Display for CloseReason {
             Self::Flood => f.write_str("relay sends far more than was asked"),
             Self::Silent => f.write_str("relay has gone silent"),
             Self::RateLimited => f.write_str("rate limited"),
-            Self::Unauthenticated => f.write_str("authentication refused"),
             Self::Connect(error) => error.fmt(f),
         }
     }

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use super::honest::at_once;
 use super::node::EngineId;
+use super::tamper::Info;
 use super::world::World;
-use crate::engine::{Config, Effect};
+use crate::engine::{Config, Effect, Input};
 use crate::plan::Interest;
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
 use crate::relay::Refusal;
 use crate::runtime::{CloseReason, Instant};
+use crate::serve::ClientId;
 use crate::store::{Batch, Coverage, Store};
 
 /// Effects of one input, and bytes to be sent in them.
@@ -133,6 +135,39 @@ fn split(text: &str) -> (&str, &str) {
 }
 
 impl World {
+    /// An engine is about to learn what an honest relay states of its limits: from then on it must keep to them.
+    pub(super) fn note_info(&mut self, engine: EngineId, input: &Input) {
+        if let Input::RelayInfo { relay, result: Ok(_) } = input
+            && let Some(remote) = self.relays.get(relay)
+            && remote.info == Info::True
+            && remote.is_honest_now()
+        {
+            let most = remote.honest().config().subscriptions_max as u64;
+            self.nodes[engine.0].watches.entry(relay.clone()).or_default().stated_max = Some(most);
+        }
+    }
+
+    /// A relay that nothing ever stood before has no reason to complain of what it gets. Only that it does not reconcile,
+    /// nobody can know before asking.
+    pub(super) fn check_complaint(&self, client: ClientId, frame: &str) {
+        if !frame.starts_with("[\"NOTICE\"") && !frame.starts_with("[\"CLOSED\"") {
+            return;
+        }
+        let Some(wire) = self.wires.get(&client) else { return };
+        let remote = &self.relays[&wire.relay];
+        if !remote.is_untampered {
+            return;
+        }
+        let complains = match RelayMessage::parse(frame) {
+            Ok(RelayMessage::Notice { text }) => {
+                remote.honest().config().negentropy || Refusal::read_notice(&text) != Refusal::NoNegentropy
+            }
+            Ok(RelayMessage::Closed { reason, .. }) => reason.starts_with("invalid:"),
+            _ => false,
+        };
+        assert!(!complains, "{}, an honest relay, complains: {frame}", wire.relay);
+    }
+
     /// Checks the effects of one input, before they are carried out.
     pub(super) fn check_effects<'e>(&mut self, engine: EngineId, effects: impl ExactSizeIterator<Item = &'e Effect>) {
         assert!(effects.len() <= EFFECTS_MAX, "{} effects at once", effects.len());

@@ -28,6 +28,8 @@ pub enum Connects {
 pub struct Remote {
     honest: Honest,
     tampers: Vec<Box<dyn Tamper>>,
+    /// No tamper ever stood before it.
+    pub(super) is_untampered: bool,
     clients: BTreeSet<ClientId>,
     /// What becomes of connection attempts.
     pub connects: Connects,
@@ -57,6 +59,7 @@ impl Remote {
         Self {
             honest: Honest::new(config),
             tampers: Vec::new(),
+            is_untampered: true,
             clients: BTreeSet::new(),
             connects: Connects::Always,
             info: Info::Missing,
@@ -83,15 +86,15 @@ impl Remote {
 
     /// Behind one more fault. The one added last stands nearest to the clients.
     #[must_use]
-    pub fn tamper(mut self, tamper: impl Tamper + 'static) -> Self {
-        self.tampers.push(Box::new(tamper));
-        self
+    pub fn tamper(self, tamper: impl Tamper + 'static) -> Self {
+        self.tamper_boxed(Box::new(tamper))
     }
 
     /// The same, for one that is drawn.
     #[must_use]
     pub fn tamper_boxed(mut self, tamper: Box<dyn Tamper>) -> Self {
         self.tampers.push(tamper);
+        self.is_untampered = false;
         self
     }
 
@@ -119,6 +122,11 @@ impl Remote {
         self.connects = Connects::Always;
         self.network = NetFaults::default();
         self.info = Info::True;
+    }
+
+    /// Does it behave now, whatever it did before?
+    pub(super) fn is_honest_now(&self) -> bool {
+        self.tampers.is_empty()
     }
 
     /// What it answers to a request for its relay information document: `None` for nothing at all.

@@ -105,7 +105,10 @@ impl World {
         let now = self.now();
         let Some(happening) = self.reach(happening) else { return };
         match happening {
-            Happening::Input(engine, _, input) => self.input(engine, input),
+            Happening::Input(engine, _, input) => {
+                self.note_info(engine, &input);
+                self.input(engine, input);
+            }
             Happening::Durable(engine, _, ticket, batch, result) => self.make_durable(engine, ticket, batch, result),
             Happening::ToEngine(engine, _, conn, frame) => self.arrive(engine, conn, frame),
             Happening::Cut(engine, _, conn, ending) => self.end(engine, conn, ending),
@@ -190,7 +193,10 @@ impl World {
     pub(super) fn deliver(&mut self, deliveries: Vec<Delivery>) {
         for (client, said, delay) in deliveries {
             match said {
-                Said::Frame(frame) => self.send_down(client, frame, delay),
+                Said::Frame(frame) => {
+                    self.check_complaint(client, &frame);
+                    self.send_down(client, frame, delay);
+                }
                 Said::Close(words) => self.end_wire(client, LATENCY + delay, Ending::Closed(words)),
             }
         }

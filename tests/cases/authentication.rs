@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions};
-use relaysync::protocol::RelayUrl;
+use relaysync::protocol::{Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{LateChallenge, Remote, Seen, Turn};
 
-use crate::support::{Play, STALL, history, play};
+use crate::support::{Daemon, Play, STALL, history, play};
 
 fn members_only(count: u64) -> Remote {
     let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
@@ -69,6 +69,35 @@ fn a_relay_that_wants_more_after_authentication_is_given_up() {
     let played = Play::default().signing().with(members_only(10).tamper(never));
     assert!(matches!(played.report.gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));
     assert!(played.asked("REQ") < 10);
+}
+
+/// Live subscription and history must not keep each other going: each answer to a challenge would be another beginning.
+#[test]
+fn a_relay_that_accepts_us_and_demands_it_anew_each_time_is_left_alone_for_a_while() {
+    let (mut challenges, mut demands) = (0, 0..24);
+    let again = Seen(move |_, frame: String, turn: &mut Turn| {
+        let id = || frame.split("\"id\":\"").nth(1).and_then(|rest| rest.get(..64)).unwrap_or("").to_owned();
+        if frame.starts_with("[\"AUTH\",{") {
+            turn.say(format!(r#"["OK","{}",true,""]"#, id()));
+            return None;
+        }
+        let Some(name) = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next()) else {
+            return Some(frame);
+        };
+        if demands.next().is_none() {
+            return Some(frame);
+        }
+        challenges += 1;
+        turn.say(format!("[\"CLOSED\",\"{name}\",\"auth-required: members only\"]"));
+        turn.say(format!("[\"AUTH\",\"challenge {challenges}\"]"));
+        None
+    });
+    let mut daemon = Daemon::wanting([Filter::new()], Remote::with(&history(20)).tamper(again), Some(7));
+    let asked = daemon.world.relay(&daemon.relay).heard_of("REQ").len();
+    assert!(asked < 12, "asked {asked} times in 40 s\n{}", daemon.world.trace());
+    assert!(matches!(daemon.report().gaps[..], [ref gap] if matches!(gap.reason, GapReason::AuthRequired(_))));
+    daemon.secs(3_000);
+    daemon.is_equal();
 }
 
 #[test]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use relaysync::engine::{Command, Phase, RelayOptions};
 use relaysync::protocol::{Event, Filter, RelayUrl};
+use relaysync::serve::ServeConfig;
 use relaysync::sim::{
-    Connects, Eose, EoseFault, LimitZero, NegentropyRefused, PageCap, RateLimit, RateLimitBy, Remote, Seen,
+    Connects, Eose, EoseFault, LimitZero, NegentropyRefused, NetFaults, PageCap, RateLimit, RateLimitBy, Remote, Seen,
     SubscriptionCap, Turn, World, note,
 };
 
@@ -239,4 +240,39 @@ fn a_change_of_direction_begins_anew() {
     world.sync_with(engine, &relay, [Filter::new()], both);
     world.run(Duration::from_secs(60));
     assert_eq!(world.held_by(&relay).len(), 40);
+}
+
+/// The only subscription that a relay allows is the live one: a probe beside it would be refused, again and again.
+#[test]
+fn where_one_subscription_is_allowed_the_live_one_is_the_probe() {
+    let config = ServeConfig { subscriptions_max: 1, ..ServeConfig::default() };
+    let mut daemon = Daemon::new(Remote::configured(config, &history(30)).with_info());
+    daemon.secs(1_000);
+    daemon.is_equal();
+    assert!(daemon.probes().is_empty());
+    let asked = filters_asked(&daemon.world, &daemon.relay).len();
+    assert!((15..25).contains(&asked), "asked {asked} times");
+    daemon.publish_now();
+    daemon.secs(1);
+    daemon.is_equal();
+    // What it answers proves what it has sent until then: after a short absence, little is fetched again.
+    let filters = filters_asked(&daemon.world, &daemon.relay).len();
+    daemon.world.cut(&daemon.relay, "");
+    daemon.secs(60);
+    daemon.is_equal();
+    let since = daemon.world.now().unix_secs - 60 - 61 - 300;
+    let asked = filters_asked(&daemon.world, &daemon.relay);
+    let is_short = |filter: &Filter| filter.since.is_some_and(|at| at.as_secs() >= since);
+    assert!(asked[filters..].iter().all(is_short), "{:?}", &asked[filters..]);
+}
+
+#[test]
+fn a_dead_link_is_found_out_where_the_live_subscription_is_the_probe() {
+    let config = ServeConfig { subscriptions_max: 1, ..ServeConfig::default() };
+    let mut daemon = Daemon::new(Remote::configured(config, &history(30)).with_info());
+    daemon.secs(100);
+    assert!(!daemon.has_cut());
+    daemon.world.relay_mut(&daemon.relay).network = NetFaults { half_opens: 10_000, ..NetFaults::default() };
+    daemon.secs(100);
+    assert!(daemon.has_cut());
 }

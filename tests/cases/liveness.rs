@@ -99,7 +99,10 @@ fn whatever_answers_a_probe_shows_life() {
         });
         let mut daemon = Daemon::new(Remote::with(&history(40)).tamper(refusing));
         daemon.secs(1_800);
-        assert!(daemon.probes().len() >= 20, "{answer}: {}", daemon.probes().len());
+        // Where there is no room for a probe, the live subscription is one.
+        let asked = daemon.world.relay(&daemon.relay).heard_of("REQ").len();
+        assert!((30..60).contains(&asked), "{answer}: {asked}");
+        assert!(daemon.probes().len() >= 20 || answer.contains("too many"), "{answer}: {}", daemon.probes().len());
         daemon.publish_now();
         daemon.secs(1);
         daemon.is_equal();

@@ -1,6 +1,6 @@
 //! Reading what a relay sends.
 
-use super::{Ctx, Relay};
+use super::{Ctx, Live, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival, History};
 use crate::ingest::{Source, Verified};
@@ -84,7 +84,7 @@ impl Relay {
         self.record_useful(ctx.now.instant);
         self.counters.received += 1;
         match purpose {
-            Purpose::Ids => self.record_progress(),
+            Purpose::Ids => self.record_served(),
             Purpose::Live => self.note_served(owner),
             _ => {}
         }
@@ -170,7 +170,7 @@ impl Relay {
                 }
                 self.record_useful(ctx.now.instant);
                 if purpose != Purpose::Probe {
-                    self.record_progress();
+                    self.record_served();
                 }
                 self.end_request(id, Answer::End(hint), true, ctx);
             }
@@ -188,7 +188,9 @@ impl Relay {
     fn handle_closed(&mut self, name: &str, words: &str, ctx: &mut Ctx<'_>) {
         let open = parse_wire_name(name).and_then(|id| Some((id, self.session.subscription_mut(id)?)));
         let Some((id, open)) = open else { return };
-        match open.purpose {
+        let purpose = open.purpose;
+        self.session.note_served(id);
+        match purpose {
             Purpose::Live => self.refuse_live(id, words, ctx),
             Purpose::Negentropy => self.refuse_reconciliation(id, words, None, ctx),
             _ => self.refuse_request(id, words, ctx),
@@ -303,7 +305,7 @@ impl Relay {
         let refusal = if accepted || is_held_there(words) { None } else { Some(Refusal::read(words)) };
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
             self.record_useful(ctx.now.instant);
-            self.record_progress();
+            self.record_served();
         }
         let Some(history) = self.histories.get_mut(&owner) else { return };
         match refusal {
@@ -325,28 +327,21 @@ impl Relay {
 
     fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
         let auth = &mut self.session.auth;
-        auth.last_challenge = Some(challenge.clone());
         auth.challenge = Some(challenge);
         auth.refused = None;
         self.sign_challenge(ctx);
     }
 
-    /// Authenticates anew where that was refused before: our clock may have been wrong, or our key not known yet. If that
-    /// was in vain, too, the next time begins with a new connection, and its challenge.
+    /// Connects anew where authentication was in vain: our clock may have been wrong, or our key not known yet, or the
+    /// challenge was lost on its way. Many relays send but one on a connection.
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
-        let auth = &mut self.session.auth;
-        if auth.refused.is_none() {
-            return;
+        let was_tried = self.session.auth.accepted || self.session.auth.refused.is_some();
+        let is_lacking = self.gaps.iter().any(|gap| matches!(gap.reason, GapReason::AuthRequired(_)))
+            || self.live.values().any(Live::lacks_auth);
+        if was_tried && is_lacking {
+            self.close(CloseReason::Done, ctx);
+            self.health.record_closed();
         }
-        if auth.is_renewed || auth.last_challenge.is_none() {
-            self.cut(CloseReason::Unauthenticated, ctx);
-            return;
-        }
-        auth.refused = None;
-        auth.is_renewed = true;
-        auth.futile = 0;
-        auth.challenge = auth.last_challenge.clone();
-        self.sign_challenge(ctx);
     }
 
     /// Has the challenge that came last signed, unless a signature is under way: then when that is here.
@@ -418,7 +413,12 @@ impl Relay {
         self.auth_wait_until = None;
         self.record_useful(ctx.now.instant);
         self.histories.values_mut().for_each(|history| history.waits_for_auth = false);
-        self.live.values_mut().for_each(|live| live.refused = None);
+        if self.session.auth.futile > ctx.config.auth_futile_max {
+            return;
+        }
+        for live in self.live.values_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
+            live.refused = None;
+        }
         self.live_due = true;
     }
 

@@ -22,7 +22,7 @@ use crate::fetch::{History, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Interest, Interests};
 use crate::protocol::{FilterKey, RelayUrl};
-use crate::relay::{Budget, Health, Session};
+use crate::relay::{Budget, Health, Refusal, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
 use passes::Retry;
@@ -59,15 +59,23 @@ struct Live {
     is_dated: bool,
     /// The relay does not serve it, in these words.
     refused: Option<String>,
+    /// How often it was refused for want of authentication although that had been accepted, since it was served.
+    futile: u32,
     /// The words of its last refusal, until it is served.
     last_refusal: Option<String>,
 }
 
 impl Live {
+    /// Does the relay want authentication before it serves this?
+    fn lacks_auth(&self) -> bool {
+        self.refused.as_ref().is_some_and(|words| Refusal::read(words) == Refusal::AuthRequired)
+    }
+
     /// It is asked for again as at first. Was it refused?
     fn forget_refusal(&mut self) -> bool {
         let was_refused = self.refused.take().is_some();
         self.by_since &= !was_refused;
+        self.futile = 0;
         was_refused
     }
 }
@@ -189,6 +197,13 @@ impl Relay {
     fn record_progress(&mut self) {
         self.cooldowns = 0;
         self.fruitless = 0;
+    }
+
+    /// The relay has served a request, or taken an event: it lets us. That it answers in a reconciliation shows less, as
+    /// one that it breaks off is begun anew.
+    fn record_served(&mut self) {
+        self.record_progress();
+        self.session.auth.futile = 0;
     }
 
     /// What became of an event of this relay.

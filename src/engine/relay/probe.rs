@@ -1,7 +1,8 @@
 //! Is the relay still there? A connection can be dead without a word: after the machine slept, or when the network in
 //! between forgot it. A relay that has answered nothing for a while is asked for an event that cannot be, which costs
 //! it next to nothing. Whatever comes then, an end, a refusal or anything else, shows life; if nothing comes within the
-//! stall time, the connection is cut.
+//! stall time, the connection is cut. Where no other subscription may be opened beside the live ones, one of those is
+//! sent again instead.
 
 use super::{Ctx, Relay};
 use crate::protocol::message::client;
@@ -33,15 +34,20 @@ impl Relay {
     }
 
     /// Has the connection probed at once, unless the answer to a probe is awaited already: whoever wakes us again and
-    /// again must not put the end of a dead connection off.
+    /// again must not put the end of a dead connection off. What came while the machine slept is handled at one moment:
+    /// of it, nothing answers a probe of that moment, and one is enough.
     fn renew_probe(&mut self, ctx: &mut Ctx<'_>) {
-        let before = self.session.subscriptions().find(|(_, open)| open.purpose == Purpose::Probe);
-        let before = before.map(|(id, open)| (id, open.opened_at));
-        if before.is_some_and(|(_, opened_at)| self.session.last_frame_at < opened_at) {
+        if self.session.probed_at == ctx.now.instant {
             return;
         }
-        if let Some((id, _)) = before {
-            self.close_subscription(id, ctx);
+        let before = self.session.probe().map(|(id, open)| (id, open.purpose, open.sent_at));
+        if before.is_some_and(|(.., sent_at)| self.session.last_frame_at < sent_at) {
+            return;
+        }
+        match before {
+            Some((id, Purpose::Probe, _)) => drop(self.close_subscription(id, ctx)),
+            Some((id, ..)) => self.session.subscription_mut(id).into_iter().for_each(|open| open.probes = false),
+            None => {}
         }
         self.session.probe_due = true;
     }
@@ -50,11 +56,10 @@ impl Relay {
     /// only one if the relay allows no more subscriptions.
     pub(super) fn next_probe(&self, ctx: &Ctx<'_>) -> Option<Instant> {
         let is_open = self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none();
-        if !is_open || !self.session.reading || self.session.has(Purpose::Probe) {
+        if !is_open || !self.session.reading || self.session.probe().is_some() {
             return None;
         }
-        let has_room = self.session.open_reqs() < self.budget.subscriptions_max();
-        if !has_room && self.next_stall(ctx).is_some() {
+        if !self.has_room_for_probe() && self.next_stall(ctx).is_some() {
             return None;
         }
         let unproven = self.session.shown_alive_at() + ctx.config.probe_after;
@@ -63,12 +68,29 @@ impl Relay {
 
     pub(super) fn probe_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
-        if self.next_probe(ctx).is_some_and(|at| at <= ctx.now.instant) {
-            self.session.probe_due = false;
-            self.session.probed_at = ctx.now.instant;
+        if self.next_probe(ctx).is_none_or(|at| at > ctx.now.instant) {
+            return;
+        }
+        self.session.probe_due = false;
+        self.session.probed_at = ctx.now.instant;
+        let again = if self.has_room_for_probe() { None } else { self.live_as_probe(ctx) };
+        let frame = again.unwrap_or_else(|| {
             let owner = ctx.tickets.next_history();
             let probe = self.session.open(owner, Purpose::Probe, ctx.now);
-            self.send(ctx, conn, client::req_ids(&wire_name(probe), &[NO_EVENT]));
-        }
+            client::req_ids(&wire_name(probe), &[NO_EVENT])
+        });
+        self.send(ctx, conn, frame);
+    }
+
+    fn has_room_for_probe(&self) -> bool {
+        self.session.open_reqs() < self.budget.subscriptions_max()
+    }
+
+    /// A live subscription, to be sent again.
+    fn live_as_probe(&mut self, ctx: &Ctx<'_>) -> Option<String> {
+        let (interest, id) = self.live.iter().find_map(|(interest, live)| Some((interest, live.subscription?)))?;
+        let filter = self.live_filter(interest, ctx);
+        self.session.note_sent_as_probe(id, ctx.now);
+        Some(client::req(&wire_name(id), [&filter]))
     }
 }

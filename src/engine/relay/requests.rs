@@ -189,27 +189,40 @@ impl Relay {
                 self.live_due = true;
                 break;
             }
+            let is_dated = self.is_dated(&interest);
             let live = self.live.entry(interest.clone()).or_insert_with(|| Live {
                 id: ctx.tickets.next_history(),
                 subscription: None,
                 by_since: false,
                 is_dated: false,
                 refused: None,
+                futile: 0,
                 last_refusal: None,
             });
-            let is_only = self.budget.subscriptions_max() == 1;
-            let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
-            live.is_dated = live.by_since || is_only;
-            let filter = live_filter(interest.filter(), live.is_dated, since_secs);
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now);
             live.subscription = Some(subscription);
+            live.is_dated = is_dated;
+            let filter = self.live_filter(&interest, ctx);
             let begun = self.histories.values().any(|history| history.interest == interest);
+            let is_only = self.budget.subscriptions_max() == 1;
             if !is_only && (begun || self.interests.confirmed().contains(&interest)) {
                 self.stale.insert(interest);
             }
             let frame = client::req(&wire_name(subscription), [&filter]);
             self.send(ctx, conn, frame);
         }
+    }
+
+    /// How a live subscription is asked for. The only one that a relay allows follows its history: it asks for what came
+    /// meanwhile, too.
+    pub(super) fn live_filter(&self, interest: &Interest, ctx: &Ctx<'_>) -> Filter {
+        let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
+        live_filter(interest.filter(), self.is_dated(interest), since_secs)
+    }
+
+    /// Is a live subscription asked for by `since`? Then what is dated back does not come.
+    fn is_dated(&self, interest: &Interest) -> bool {
+        self.budget.subscriptions_max() == 1 || self.live.get(interest).is_some_and(|live| live.by_since)
     }
 
     /// Where live holds what histories need, as a lower limit has shown, it makes room for one of them.
@@ -254,7 +267,7 @@ impl Relay {
         self.live_retry_at = None;
         self.live_due = true;
         self.renew_auth(ctx);
-        self.live.values_mut().for_each(|live| live.refused = None);
+        self.live.values_mut().for_each(|live| (live.refused, live.futile) = (None, 0));
         let is_open = |interest: &&Interest| self.live.get(interest).is_some_and(|live| live.subscription.is_some());
         self.polled = self.interests.target().iter().filter(|interest| !is_open(interest)).cloned().collect();
         self.stale.extend(self.polled.iter().cloned());
@@ -293,6 +306,7 @@ impl Relay {
         match Refusal::read(words) {
             Refusal::AuthRequired => {
                 live.refused = Some(words.to_owned());
+                live.futile = if has_served { 0 } else { live.futile + u32::from(self.session.auth.accepted) };
                 self.wait_for_auth(owner, words, ctx);
             }
             Refusal::RateLimited => self.rest(words, ctx),

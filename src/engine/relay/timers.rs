@@ -40,14 +40,18 @@ impl Relay {
             .collect();
         for id in stalled {
             let Some(open) = self.session.subscription_mut(id) else { continue };
-            let (purpose, opened_at) = (open.purpose, open.opened_at);
-            if purpose == Purpose::Live {
+            let (purpose, sent_at) = (open.purpose, open.sent_at);
+            // A relay that says anything is still there.
+            let was_probe = std::mem::take(&mut open.probes);
+            if purpose == Purpose::Live && !was_probe {
                 self.refuse_live(id, "no answer to limit 0", ctx);
                 continue;
             }
-            self.end_request(id, Answer::Stalled, true, ctx);
+            if purpose != Purpose::Live {
+                self.end_request(id, Answer::Stalled, true, ctx);
+            }
             // Silence to NEG-OPEN is a refusal; silence to a REQ, with no frame at all since, is a dead link.
-            if purpose != Purpose::Negentropy && self.session.last_frame_at < opened_at {
+            if purpose != Purpose::Negentropy && self.session.last_frame_at < sent_at {
                 self.cut(CloseReason::Silent, ctx);
                 return;
             }
@@ -66,7 +70,7 @@ impl Relay {
         match open.purpose {
             Purpose::Live => {
                 let by_since = || self.live.values().any(|live| live.id == open.history && live.by_since);
-                !open.answered && !by_since()
+                open.probes || !open.answered && !by_since()
             }
             Purpose::Negentropy => !self.histories.get(&open.history).is_some_and(History::holds_reply),
             Purpose::Page | Purpose::Split | Purpose::Ids | Purpose::Probe => true,

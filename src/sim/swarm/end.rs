@@ -7,9 +7,10 @@ use crate::engine::{GapReason, Phase};
 use crate::sim::{EngineId, Remote, World};
 use crate::store::Method;
 
-/// Within this everything must be there. What has an old date may need a daily pass at each relay on its way, and a relay
-/// that was dead for a day is tried once a day.
-const WITHIN: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Within this everything must be there, for each engine that an event may take on its way from relay to relay: the
+/// daily pass may be needed to fetch it, the next one to offer it to others, and a relay that was dead for a day is tried
+/// once a day.
+const WITHIN: Duration = Duration::from_secs(60 * 3600);
 
 /// How often a job that ends is begun again, as by a timer of the operator's.
 const JOB_EVERY: Duration = Duration::from_secs(600);
@@ -44,7 +45,8 @@ impl Setup {
         let mut job_at = began;
         while !self.is_whole() {
             let waited = self.world.now().instant - began;
-            assert!(waited < WITHIN, "not everything has arrived within {waited:?}: {}", self.what_lacks());
+            let within = WITHIN * self.engines.len() as u32;
+            assert!(waited < within, "not everything has arrived within {waited:?}: {}", self.what_lacks());
             if self.world.now().instant >= job_at {
                 job_at = self.world.now().instant + JOB_EVERY;
                 self.begin_jobs();
