@@ -266,3 +266,13 @@ fn events_after_eose_are_taken_but_the_relay_has_proven_nothing() {
     assert!(played.report.gaps.iter().all(|gap| gap.reason == GapReason::EarlyEose));
     assert!(!played.world.held(played.engine).is_empty());
 }
+
+/// A relay that ignores `until` answers a filter that ends in the past with what is newer, and looks empty.
+#[test]
+fn a_relay_that_ignores_until_is_not_empty_below_the_end_of_a_filter() {
+    let events = history(300);
+    let filter = Filter::new().until((NOW_SECS - 2_000).into());
+    let relay = without_negentropy(Remote::with(&events)).tamper(PageCap(50)).tamper(Ignores::Until);
+    let played = Play::default().filters([filter]).with(relay);
+    played.has_gaps(&[(Window { since: 0, until: NOW_SECS - 2_000 }, GapReason::UntilIgnored)]);
+}

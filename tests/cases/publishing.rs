@@ -152,3 +152,22 @@ fn a_dry_run_publishes_nothing() {
     assert_eq!((played.report.counters.would_publish, played.report.counters.would_store), (10, 5));
     assert_eq!(played.asked("EVENT"), 0);
 }
+
+/// NIP-40: what has expired since it was stored is offered to nobody.
+#[test]
+fn what_has_expired_meanwhile_is_not_offered() {
+    let brief = note(NOW_SECS - 50).tag("expiration", &(NOW_SECS + 60).to_string()).sign();
+    let mut world = World::new();
+    let relay = world.add_relay("wss://relay.example", Remote::with(&[]));
+    let engine = world.add_engine(one_shot());
+    world.give(engine, &[brief, note(NOW_SECS - 40).sign()]);
+    world.run(Duration::from_secs(100));
+    world.sync_with(
+        engine,
+        &relay,
+        [Filter::new()],
+        RelayOptions { direction: Direction::Up, ..RelayOptions::default() },
+    );
+    let report = world.finish(engine).remove(0);
+    assert!(report.complete && report.counters.published == 1 && report.counters.refused == 0, "{report:?}");
+}

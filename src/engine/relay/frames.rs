@@ -116,7 +116,11 @@ impl Relay {
         }
         match self.histories.get_mut(&owner) {
             Some(history) if matches(history.filter(), event) => history.handle_event(id, purpose, event),
-            _ => Arrival::Unasked,
+            Some(history) => {
+                history.handle_mismatch(purpose, event);
+                Arrival::Unasked
+            }
+            None => Arrival::Unasked,
         }
     }
 

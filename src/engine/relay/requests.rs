@@ -6,8 +6,8 @@ use crate::engine::{Effect, HistoryId};
 use crate::fetch::{Answer, Ask, History, Need};
 use crate::ingest::Source;
 use crate::plan::Interest;
-use crate::protocol::Filter;
 use crate::protocol::message::client;
+use crate::protocol::{Event, Filter};
 use crate::relay::session::{Subscription, wire_name};
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
@@ -342,6 +342,10 @@ impl Relay {
         mut records: Vec<Option<Record>>,
         ctx: &mut Ctx<'_>,
     ) {
+        // No relay takes what has expired (NIP-40), and the store may not have swept it out yet.
+        for record in &mut records {
+            record.take_if(|record| has_expired(record, ctx.now.unix_secs));
+        }
         if ctx.config.dry_run {
             self.counters.would_publish += records.iter().flatten().count() as u64;
             records.clear();
@@ -351,6 +355,13 @@ impl Relay {
         }
         self.pump(ctx);
     }
+}
+
+fn has_expired(record: &Record, now_secs: u64) -> bool {
+    const TAG: &[u8] = b"\"expiration\"";
+    // Most events have no such tag, and need not be read for it.
+    record.json.windows(TAG.len()).any(|part| part == TAG)
+        && Event::parse(record.json.clone()).is_ok_and(|event| event.expires_at_secs().is_some_and(|at| at <= now_secs))
 }
 
 fn live_filter(filter: &Filter, by_since: bool, since_secs: u64) -> Filter {

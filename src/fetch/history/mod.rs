@@ -18,6 +18,7 @@ pub use parts::{Ask, HistoryParts, Need, Stage};
 use super::{Arrival, FullSecond, IdFetch, Page, Publish, Reconcile, Seen, Split};
 use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
 use crate::plan::Interest;
+use crate::protocol::filter::matches;
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::relay::{Budget, Purpose};
 use crate::runtime::Instant;
@@ -300,6 +301,16 @@ impl History {
             self.relay_ids.push(seen.id);
         }
         arrival.unwrap_or(Arrival::Unasked)
+    }
+
+    /// An event that does not satisfy the filter came. If that is for its date alone, the relay ignores `until`.
+    pub fn handle_mismatch(&mut self, purpose: Purpose, event: &Event) {
+        if purpose == Purpose::Page
+            && let Some((page, _)) = &mut self.page
+            && matches(&Filter { until: None, ..Filter::clone(self.interest.filter()) }, event)
+        {
+            page.handle_event(Seen::of(event));
+        }
     }
 
     /// What this history got under this id is not genuine. Ids that were found by reconciliation are asked for again,

@@ -187,6 +187,7 @@ fn engine_config(dice: &mut Dice) -> Config {
         verify_events_max: dice.pick(&[1, 16, 128]),
         commit_events_min: dice.pick(&[1, 100, 2_048]),
         commit_events_max: dice.pick(&[10, 8_192]),
+        probe_after: Duration::from_secs(dice.pick(&[60, 300, 900])),
         negentropy_rounds_max: dice.pick(&[50, 500]) as u32,
         ingest_bytes_max: dice.pick(&[20_000, 4 << 20]),
         progress_interval: Duration::ZERO,
