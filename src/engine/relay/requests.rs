@@ -6,8 +6,8 @@ use crate::engine::{Effect, HistoryId};
 use crate::fetch::{Answer, Ask, History, Need};
 use crate::ingest::Source;
 use crate::plan::Interest;
-use crate::protocol::Filter;
 use crate::protocol::message::client;
+use crate::protocol::{Event, Filter};
 use crate::relay::session::{Subscription, wire_name};
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
@@ -221,7 +221,7 @@ impl Relay {
     }
 
     /// Is a live subscription asked for by `since`? Then what is dated back does not come.
-    fn is_dated(&self, interest: &Interest) -> bool {
+    pub(super) fn is_dated(&self, interest: &Interest) -> bool {
         self.budget.subscriptions_max() == 1 || self.live.get(interest).is_some_and(|live| live.by_since)
     }
 
@@ -342,6 +342,8 @@ impl Relay {
         mut records: Vec<Option<Record>>,
         ctx: &mut Ctx<'_>,
     ) {
+        // The store learns that something has expired only with its next commit; no relay takes it.
+        records.iter_mut().for_each(|record| drop(record.take_if(|record| has_expired(record, ctx.now.unix_secs))));
         if ctx.config.dry_run {
             self.counters.would_publish += records.iter().flatten().count() as u64;
             records.clear();
@@ -351,6 +353,12 @@ impl Relay {
         }
         self.pump(ctx);
     }
+}
+
+/// Must an event not be given on any more (NIP-40)?
+fn has_expired(record: &Record, now_secs: u64) -> bool {
+    let expires_at_secs = Event::parse(record.json.clone()).ok().and_then(|event| event.expires_at_secs());
+    expires_at_secs.is_some_and(|secs| secs <= now_secs)
 }
 
 fn live_filter(filter: &Filter, by_since: bool, since_secs: u64) -> Filter {
