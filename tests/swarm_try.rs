@@ -9,7 +9,15 @@ fn try_it() {
     let mut whys = std::collections::BTreeMap::new();
     for seed in from..from + n {
         let t1 = std::time::Instant::now();
-        match run(seed, &Options { planted: None, tell: tell.then_some(|l: &str| println!("{l}")) }) {
+        match run(
+            seed,
+            &Options {
+                planted: std::env::var("PLANTED")
+                    .ok()
+                    .and_then(|name| relaysync::engine::Planted::ALL.into_iter().find(|p| p.name() == name)),
+                tell: tell.then_some(|l: &str| println!("{l}")),
+            },
+        ) {
             Ok(s) => println!(
                 "{seed} ok {:x} {:?} virt {:?} conv {:?} handles {} ev {}",
                 s.trace_hash,

@@ -75,6 +75,9 @@ pub struct Config {
     /// Events of one answer, or of one second, that are remembered while more of them come: beyond it the answer is cut
     /// off, and what it has not proven is a gap. Some relays ignore `limit`, and a hostile one finds no end.
     pub answer_events_max: usize,
+    /// Pages in a row that may bring something new of one second and nothing older, before that second counts as one that
+    /// overflows a page. Who makes events up always has some more.
+    pub page_stays_max: u32,
     /// Requests spent on splitting the filter for one second that overflows a page.
     pub split_requests_max: u32,
     /// Ids asked for in one request.
@@ -185,6 +188,7 @@ impl Default for Config {
             page_events: 500,
             page_events_raised: 5_000,
             answer_events_max: 250_000,
+            page_stays_max: 4,
             split_requests_max: 64,
             ids_per_request: 256,
             ids_in_flight_max: 4,

@@ -31,6 +31,8 @@ pub struct Page {
     open_above: Option<Window>,
     page: Tally,
     asked: usize,
+    /// Pages in a row that brought something new, but nothing older than the cursor's second.
+    stays: u32,
     /// The relay was asked a second time for a window that it says is empty.
     is_confirming: bool,
 }
@@ -148,6 +150,7 @@ impl Page {
             open_above: None,
             page: Tally::default(),
             asked: 0,
+            stays: 0,
             is_confirming: false,
         }
     }
@@ -351,6 +354,9 @@ impl Page {
         self.open_above = above.filter(|above| is_open && !above.is_empty());
         if oldest < self.cursor || probing {
             self.edge.clear();
+            self.stays = 0;
+        } else {
+            self.stays += 1;
         }
         self.aside = page.seen.iter().copied().take_while(|seen| seen.created_at < oldest).collect();
         self.edge.extend(page.seen.into_iter().filter(|seen| seen.created_at == oldest));
@@ -363,7 +369,8 @@ impl Page {
             self.open_above = None;
             return PageEnd::Drained;
         }
-        if overflowed.is_none() && self.edge.len() >= budget.answer_events_max() {
+        let is_endless = self.edge.len() >= budget.answer_events_max() || self.stays >= budget.page_stays_max();
+        if overflowed.is_none() && is_endless {
             return self.overflow(self.cursor);
         }
         match overflowed {
@@ -375,6 +382,7 @@ impl Page {
     fn overflow(&mut self, second: u64) -> PageEnd {
         let seen = std::mem::take(&mut self.edge);
         self.last_page_events = None;
+        self.stays = 0;
         match second.checked_sub(1) {
             Some(below) if below >= self.window.since => {
                 self.cursor = below;

@@ -9,6 +9,7 @@ pub struct Budget {
     subscriptions_max: usize,
     page_events: usize,
     answer_events_max: usize,
+    page_stays_max: u32,
     page_cap: Option<usize>,
     page_largest: usize,
     page_cap_plausible_min: usize,
@@ -27,6 +28,7 @@ impl Budget {
             subscriptions_max: config.subscriptions_max.max(1),
             page_events: config.page_events.max(1),
             answer_events_max: config.answer_events_max,
+            page_stays_max: config.page_stays_max.max(1),
             page_cap: None,
             page_largest: 0,
             page_cap_plausible_min: config.page_cap_plausible_min.max(1),
@@ -81,6 +83,11 @@ impl Budget {
     /// Events of one answer, or of one second, that are remembered while more of them come.
     pub fn answer_events_max(&self) -> usize {
         self.answer_events_max
+    }
+
+    /// Pages in a row that may bring something new of one second and nothing older.
+    pub fn page_stays_max(&self) -> u32 {
+        self.page_stays_max
     }
 
     /// The smallest page that is known to have been cut: only a smaller one is known to be whole.

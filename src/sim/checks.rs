@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::honest::at_once;
+use super::links::Link;
 use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
@@ -24,6 +25,9 @@ const EFFECT_BYTES_MAX: usize = 8 << 20;
 const REPEATS_MAX: u32 = 12;
 const REPEAT_WITHIN: Duration = Duration::from_secs(300);
 
+/// How many inputs are handled from one look at sizes to the next.
+const SIZES_EVERY: u64 = 16;
+
 /// Ticks of one engine at one moment.
 const TICKS_AT_ONCE_MAX: u32 = 100;
 
@@ -41,6 +45,8 @@ pub(super) struct Watch {
     pub stated_max: Option<u64>,
     /// How often requests were asked lately on this connection.
     asked: BTreeMap<String, (Instant, u32)>,
+    /// Its absences.
+    pub link: Link,
 }
 
 impl Watch {
@@ -61,6 +67,7 @@ impl Watch {
 
     fn handle_send(&mut self, frame: &str, now: Instant) {
         let (kind, rest) = split(frame);
+        self.link.handle_request(frame, now);
         match kind {
             "REQ" => {
                 let (name, filters) = split(rest);
@@ -104,11 +111,11 @@ impl Watch {
         }
         let wants_rest = |words: &str| Refusal::read(words) == Refusal::RateLimited;
         match RelayMessage::parse(frame) {
-            Ok(RelayMessage::Closed { subscription, reason }) => {
-                // What is not open is refused in vain.
-                if self.open.remove(&*subscription) && wants_rest(&reason) {
-                    self.rest(now);
-                }
+            // What is not open is refused in vain.
+            Ok(RelayMessage::Closed { subscription, reason })
+                if self.open.remove(&*subscription) && wants_rest(&reason) =>
+            {
+                self.rest(now);
             }
             Ok(RelayMessage::Notice { text }) if Refusal::read_notice(&text) == Refusal::RateLimited => self.rest(now),
             _ => {}
@@ -197,6 +204,31 @@ impl World {
             }
         }
         assert!(bytes <= EFFECT_BYTES_MAX, "{bytes} bytes to be sent at once");
+    }
+
+    /// What an engine holds stays within what its configuration allows. That is looked at now and then: it costs a look at
+    /// every history.
+    pub(super) fn check_sizes(&self, engine: EngineId) {
+        let node = &self.nodes[engine.0];
+        if !node.handles.is_multiple_of(SIZES_EVERY) {
+            return;
+        }
+        let (config, sizes) = (&node.config, node.sizes());
+        let relays = sizes.relays;
+        // It stops reading when there is too much; one more frame may have come before.
+        let pipeline_bytes = relays * (config.ingest_bytes_max + config.frame_bytes_max);
+        // Reconciliations have no part in the number of subscriptions.
+        let subscriptions = relays * (config.subscriptions_max + config.histories_active_max);
+        // Each history asks for one set, one look-up and one load at a time; those that were dropped may be answered yet.
+        let store_questions = relays * config.histories_active_max * 3 * 2;
+        assert!(
+            sizes.pipeline_bytes <= pipeline_bytes
+                && sizes.subscriptions <= subscriptions
+                && sizes.store_questions <= store_questions
+                && sizes.deadlines <= relays
+                && sizes.effects == 0,
+            "too much is held: {sizes:?}"
+        );
     }
 
     /// Everything that is to be stored satisfies something that is, or was, wanted. That it is genuine, its type says.

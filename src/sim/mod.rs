@@ -23,6 +23,7 @@ mod checks;
 mod draft;
 mod effects;
 mod honest;
+mod links;
 mod node;
 mod pool;
 mod process;

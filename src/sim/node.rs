@@ -132,6 +132,8 @@ pub struct Node {
     pub(super) ticks: (Instant, u32),
     /// Inputs handled.
     pub(super) handles: u64,
+    /// When it was made.
+    pub(super) began_at: Instant,
 }
 
 impl Node {
@@ -167,6 +169,7 @@ impl Node {
             proven: BTreeSet::new(),
             ticks: (Instant::ZERO, 0),
             handles: 0,
+            began_at: now.instant,
         }
     }
 

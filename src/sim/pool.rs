@@ -108,6 +108,6 @@ fn make(authors: &[PublicKey]) -> Vec<Event> {
 }
 
 fn any(author: u64, number: u64, at: u64) -> Draft {
-    let kind = if number % 3 == 0 { 7 } else { 1 };
+    let kind = if number.is_multiple_of(3) { 7 } else { 1 };
     note(at).by(1 + author as u8).kind(kind).content(format!("event {number}"))
 }

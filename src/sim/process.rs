@@ -98,6 +98,7 @@ impl World {
             return;
         }
         node.asleep = Some(VecDeque::new());
+        node.watches.values_mut().for_each(|watch| watch.link.disturb());
         if clock_stands {
             node.lag += duration;
         }

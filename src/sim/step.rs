@@ -27,6 +27,7 @@ impl World {
         node.engine.handle(input, now);
         let effects = node.effects();
         self.check_effects(engine, effects.iter());
+        self.check_sizes(engine);
         self.perform_all(engine, effects);
     }
 
@@ -115,6 +116,7 @@ impl World {
             Happening::Open(engine, _, conn, url, client) => {
                 if self.nodes[engine.0].conns.contains_key(&conn) {
                     self.note(&url, "opens", &format!("{engine}, client {}", client.0));
+                    self.note_open(engine, &url);
                     self.input(engine, Input::Connected { conn });
                     let deliveries = self.relay_mut(&url).open(client, now);
                     self.deliver(deliveries);
@@ -171,6 +173,7 @@ impl World {
         };
         self.note(&open.relay, "closed,", &format!("{engine} {}: {reason}", conn.0));
         let now = self.instant;
+        self.note_break(engine, &open.relay);
         let words = if let CloseReason::Remote(words) = &reason { words } else { "" };
         self.nodes[engine.0].watches.entry(open.relay.clone()).or_default().handle_close(words, now);
         self.input(engine, Input::Disconnected { conn, reason });

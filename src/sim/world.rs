@@ -213,6 +213,11 @@ impl World {
 
     /// Gives an engine a command.
     pub fn command(&mut self, engine: EngineId, command: Command) {
+        if let Command::SetInterests { relay, .. } = &command
+            && let Some(watch) = self.nodes[engine.0].watches.get_mut(relay)
+        {
+            watch.link.disturb();
+        }
         self.input(engine, Input::Command(command));
     }
 

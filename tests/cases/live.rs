@@ -7,8 +7,8 @@ use relaysync::engine::{Command, Phase, RelayOptions};
 use relaysync::protocol::{Event, Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{
-    Connects, Eose, EoseFault, LimitZero, NegentropyRefused, NetFaults, PageCap, RateLimit, RateLimitBy, Remote, Seen,
-    SubscriptionCap, Turn, World, note,
+    Connects, Eose, EoseFault, LimitZero, NOW_SECS, NegentropyRefused, NetFaults, PageCap, RateLimit, RateLimitBy,
+    Remote, Seen, SubscriptionCap, Turn, World, note,
 };
 
 use crate::support::{Daemon, LIVE, daemon, filters_asked, history};
@@ -275,4 +275,19 @@ fn a_dead_link_is_found_out_where_the_live_subscription_is_the_probe() {
     daemon.world.relay_mut(&daemon.relay).network = NetFaults { half_opens: 10_000, ..NetFaults::default() };
     daemon.secs(100);
     assert!(daemon.has_cut());
+}
+
+/// What such a subscription asks for by `since` says nothing of what the relay gets with an older date: no mark, which
+/// the world checks, may say that it was followed.
+#[test]
+fn where_one_subscription_is_allowed_older_dates_are_not_taken_for_followed() {
+    let config = ServeConfig { subscriptions_max: 1, ..ServeConfig::default() };
+    let mut daemon = Daemon::new(Remote::configured(config, &history(30)).with_info());
+    daemon.secs(500);
+    daemon.world.publish(&daemon.relay, &[note(NOW_SECS - 5_000).content("late").sign()]);
+    daemon.secs(500);
+    daemon.world.cut(&daemon.relay, "");
+    daemon.secs(60);
+    daemon.secs(26 * 3_600);
+    daemon.is_equal();
 }

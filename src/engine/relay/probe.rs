@@ -88,8 +88,11 @@ impl Relay {
 
     /// A live subscription, to be sent again.
     fn live_as_probe(&mut self, ctx: &Ctx<'_>) -> Option<String> {
-        let (interest, id) = self.live.iter().find_map(|(interest, live)| Some((interest, live.subscription?)))?;
-        let filter = self.live_filter(interest, ctx);
+        let open = self.live.iter().find_map(|(interest, live)| Some((interest.clone(), live.subscription?)));
+        let (interest, id) = open?;
+        let filter = self.live_filter(&interest, ctx);
+        let is_dated = self.is_dated(&interest);
+        self.live.get_mut(&interest).into_iter().for_each(|live| live.is_dated |= is_dated);
         self.session.note_sent_as_probe(id, ctx.now);
         Some(client::req(&wire_name(id), [&filter]))
     }

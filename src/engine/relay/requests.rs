@@ -221,7 +221,7 @@ impl Relay {
     }
 
     /// Is a live subscription asked for by `since`? Then what is dated back does not come.
-    fn is_dated(&self, interest: &Interest) -> bool {
+    pub(super) fn is_dated(&self, interest: &Interest) -> bool {
         self.budget.subscriptions_max() == 1 || self.live.get(interest).is_some_and(|live| live.by_since)
     }
 
@@ -357,6 +357,7 @@ impl Relay {
     }
 }
 
+/// Must an event not be given on any more (NIP-40)?
 fn has_expired(record: &Record, now_secs: u64) -> bool {
     const TAG: &[u8] = b"\"expiration\"";
     // Most events have no such tag, and need not be read for it.

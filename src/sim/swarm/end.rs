@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::setup::Setup;
-use crate::engine::{GapReason, Phase};
+use crate::engine::{GapReason, Phase, Sizes};
 use crate::sim::{EngineId, Remote, World};
 use crate::store::Method;
 
@@ -18,6 +18,12 @@ const JOB_EVERY: Duration = Duration::from_secs(600);
 /// How long a network is watched for silence, and how often that is tried.
 const WATCHED: Duration = Duration::from_secs(600);
 const WATCHES: u32 = 3;
+
+/// How long all links stand before they break: longer than any absence that costs little.
+const BLIP_AFTER: Duration = Duration::from_secs(16 * 60);
+
+/// How long is looked at what follows when all links break.
+const BLIP: Duration = Duration::from_secs(120);
 
 /// Frames that an engine may send a relay while there is nothing to do: a probe and its end, every minute.
 const IDLE_FRAMES_A_MINUTE: u64 = 4;
@@ -105,11 +111,31 @@ impl Setup {
             self.world.run(WATCHED);
             said = self.world.frames_up - before;
             let links = (self.engines.len() * self.relays.len()) as u64;
-            if said <= links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60 {
+            let is_silent = said <= links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60;
+            if is_silent && self.pending().is_empty() {
                 return;
             }
         }
-        panic!("{said} frames sent in {WATCHED:?} although everything is there");
+        panic!("{said} frames sent in {WATCHED:?} although everything is there; pending: {:?}", self.pending());
+    }
+
+    /// All links break for a moment, after they have stood for a while: what that may cost is checked by the world.
+    pub(super) fn blip(&mut self) {
+        self.world.run(BLIP_AFTER);
+        for url in &self.relays {
+            self.world.cut(url, "");
+        }
+        self.world.run(BLIP);
+    }
+
+    /// What engines hold that are not through with something.
+    fn pending(&self) -> Vec<Sizes> {
+        let sizes = self.engines.iter().map(|engine| self.world.node(*engine).sizes());
+        let is_pending = |sizes: &Sizes| {
+            let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
+            work + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
+        };
+        sizes.filter(is_pending).collect()
     }
 }
 

@@ -89,6 +89,7 @@ fn play(setup: &mut Setup, seed: u64) -> Summary {
     setup.mend();
     let converged_after = setup.converge();
     setup.expect_silence();
+    setup.blip();
     Summary {
         seed,
         trace_hash: setup.world.trace_hash(),

@@ -16,6 +16,9 @@ use crate::store::Method;
 /// The author whose key answers challenges.
 const SIGNER: u8 = 9;
 
+/// No second of the pool has more events.
+const PAGE_OF_ALL: usize = 250;
+
 /// A world that is about to begin.
 #[derive(Debug)]
 pub(super) struct Setup {
@@ -119,7 +122,7 @@ pub(super) fn wish(world: &mut World, dice: &mut Dice, engine: EngineId, relay: 
     let one_shot = world.node(engine).config.one_shot;
     let direction = dice.pick(&[Direction::Down, Direction::Down, Direction::Down, Direction::Both, Direction::Up]);
     // By pages alone, a second that overflows one stays a gap.
-    let has_large_pages = world.relay(relay).honest().config().page_events_max >= 250;
+    let has_large_pages = world.relay(relay).honest().config().page_events_max >= PAGE_OF_ALL;
     let method = dice.pick(&[None, None, None, None, Some(Method::Req)]).filter(|_| has_large_pages);
     let options = RelayOptions { direction, method, live: !one_shot };
     let filters = filters(dice);
@@ -158,7 +161,7 @@ fn some_events(dice: &mut Dice, most: u64) -> Vec<Event> {
 fn relay_config(dice: &mut Dice, url: &str) -> ServeConfig {
     let negentropy = dice.chance(2, 3);
     // Where there is no reconciliation, no second may hold more than a page, or it remains a gap for good.
-    let least = if negentropy { 20 } else { 250 };
+    let least = if negentropy { 20 } else { PAGE_OF_ALL as u64 };
     let page_events_max = dice.pick(&[least, least + 30, 300, 500, 5_000]) as usize;
     ServeConfig {
         urls: crate::protocol::RelayUrl::parse(url).into_iter().collect(),
