@@ -44,9 +44,17 @@ pub(super) struct Watch {
     /// Subscriptions that the relay says it allows; known to the engine.
     pub stated_max: Option<u64>,
     /// How often requests were asked lately on this connection.
-    asked: BTreeMap<String, (Instant, u32)>,
+    asked: BTreeMap<String, Asked>,
     /// Its absences.
     pub link: Link,
+}
+
+/// How often one request was asked.
+#[derive(Debug)]
+struct Asked {
+    since: Instant,
+    last: Instant,
+    times: u32,
 }
 
 impl Watch {
@@ -65,7 +73,7 @@ impl Watch {
         self.asked.clear();
     }
 
-    fn handle_send(&mut self, frame: &str, now: Instant) {
+    fn handle_send(&mut self, frame: &str, now: Instant, stall: Duration) {
         let (kind, rest) = split(frame);
         self.link.handle_request(frame, now);
         match kind {
@@ -73,9 +81,9 @@ impl Watch {
                 let (name, filters) = split(rest);
                 self.open.insert(name.to_owned());
                 self.check_room();
-                self.check_repetition(filters, now);
+                self.check_repetition(filters, now, stall);
             }
-            "NEG-OPEN" => self.check_repetition(split(rest).1, now),
+            "NEG-OPEN" => self.check_repetition(split(rest).1, now, stall),
             "CLOSE" => drop(self.open.remove(split(rest).0)),
             "EVENT" => {}
             _ => return,
@@ -92,16 +100,19 @@ impl Watch {
     }
 
     /// A page advances or splits, and nothing is asked for ever.
-    fn check_repetition(&mut self, request: &str, now: Instant) {
+    fn check_repetition(&mut self, request: &str, now: Instant, stall: Duration) {
         if request.contains("\"limit\":0") {
             return;
         }
-        let (since, times) = self.asked.entry(request.to_owned()).or_insert((now, 0));
-        if now - *since > REPEAT_WITHIN {
-            (*since, *times) = (now, 0);
+        let asked = self.asked.entry(request.to_owned()).or_insert(Asked { since: now, last: now, times: 0 });
+        if now - asked.since > REPEAT_WITHIN {
+            *asked = Asked { since: now, last: now, times: 0 };
         }
-        *times += 1;
-        assert!(*times <= REPEATS_MAX, "asked {times} times in {:?}: {request}", now - *since);
+        // Who waited for an answer in vain before is no loop: a relay that answers nothing is asked rarely enough by that.
+        let has_waited = now - std::mem::replace(&mut asked.last, now) >= stall;
+        asked.times += u32::from(!has_waited);
+        let Asked { since, times, .. } = *asked;
+        assert!(times <= REPEATS_MAX, "asked {times} times in {:?}: {request}", now - since);
     }
 
     /// What the relay sent reaches the engine.
@@ -190,7 +201,7 @@ impl World {
                     bytes += frame.len();
                     let node = &mut self.nodes[engine.0];
                     if let Some(open) = node.conns.get(conn) {
-                        node.watches.entry(open.relay.clone()).or_default().handle_send(frame, now);
+                        node.watches.entry(open.relay.clone()).or_default().handle_send(frame, now, node.config.stall);
                     }
                 }
                 Effect::Close { conn, reason: CloseReason::Done } => {

@@ -21,7 +21,8 @@ const LOOKED_AT: Duration = Duration::from_secs(60);
 /// The link of one engine to one relay, as far as its absences are concerned.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// When the connection was opened, if nothing has disturbed the engine since.
+    /// When the connection was opened, if nothing has disturbed the engine since, and the relay was plain then: where the
+    /// answer to a subscription is lost, nobody knows that it is served.
     opened_at: Option<Instant>,
     /// When it broke, on both clocks, after all was well.
     broke_at: Option<(Instant, u64)>,
@@ -35,9 +36,11 @@ impl Link {
         *self = Self::default();
     }
 
-    fn handle_open(&mut self, now: Instant, config: &Config) {
-        self.opened_at = Some(now);
-        self.short = self.broke_at.take().filter(|(at, _)| now - *at < QUARTER).map(|(_, secs)| {
+    fn handle_open(&mut self, now: Instant, is_plain: bool, config: &Config) {
+        self.opened_at = is_plain.then_some(now);
+        // What was followed is proven by answers, and those to probes may be as old as that.
+        let is_short = |at: Instant| now - at + config.probe_after + config.stall < QUARTER;
+        self.short = self.broke_at.take().filter(|(at, _)| is_short(*at)).map(|(_, secs)| {
             let reach = QUARTER.as_secs() + config.overlap_secs;
             (now + LOOKED_AT, secs.saturating_sub(reach))
         });
@@ -62,17 +65,22 @@ impl Link {
 impl World {
     /// A connection has come about.
     pub(super) fn note_open(&mut self, engine: EngineId, relay: &RelayUrl) {
-        let now = self.instant;
+        let (now, is_plain) = (self.instant, self.is_plain(relay));
         let node = &mut self.nodes[engine.0];
-        node.watches.entry(relay.clone()).or_default().link.handle_open(now, &node.config);
+        node.watches.entry(relay.clone()).or_default().link.handle_open(now, is_plain, &node.config);
+    }
+
+    /// Is nothing wrong with a relay, nor with the way to it?
+    fn is_plain(&self, relay: &RelayUrl) -> bool {
+        let remote = &self.relays[relay];
+        remote.is_honest_now() && !remote.network.is_faulty()
     }
 
     /// A connection is about to be known as broken. Was all well, and nothing special on the engine's side?
     pub(super) fn note_break(&mut self, engine: EngineId, relay: &RelayUrl) {
         let (now, secs) = (self.instant, self.now().unix_secs);
         let node = &self.nodes[engine.0];
-        let remote = &self.relays[relay];
-        let is_plain = remote.is_honest_now() && !remote.network.is_faulty();
+        let is_plain = self.is_plain(relay);
         let is_steady = node.life == 0 && node.offsets.is_empty() && now - node.began_at < NO_FULL_PASS;
         let is_followed = node.wishes.get(relay).is_some_and(|(_, options)| {
             *options == RelayOptions { direction: Direction::Down, method: None, live: true }

@@ -95,12 +95,3 @@ fn the_work_spent_on_one_second_is_bounded() {
     let played = Play::default().config(config).filters([filter]).with(remote);
     assert!(matches!(played.report.gaps[..], [ref gap] if gap.window == Window { since: SECOND, until: SECOND }));
 }
-
-/// NIP-67: "finish" below a second that fills a page says nothing of that second.
-#[test]
-fn a_hint_below_a_full_second_does_not_end_it() {
-    let mut events: Vec<Event> = (0..30).map(|n| note(NOW_SECS - 100).content(format!("burst {n}")).sign()).collect();
-    events.extend([note(NOW_SECS - 200).sign(), note(NOW_SECS - 300).sign()]);
-    let config = ServeConfig { page_events_max: 20, eose_hints: true, ..ServeConfig::default() };
-    play(Remote::configured(config, &events)).is_equal();
-}
