@@ -12,6 +12,8 @@ pub struct Budget {
     page_stays_max: u32,
     page_cap: Option<usize>,
     page_largest: usize,
+    /// Some of what came in answers was not genuine.
+    is_padding: bool,
     page_cap_plausible_min: usize,
     ids_per_request: usize,
     negentropy_frame_bytes_max: u64,
@@ -31,6 +33,7 @@ impl Budget {
             page_stays_max: config.page_stays_max.max(1),
             page_cap: None,
             page_largest: 0,
+            is_padding: false,
             page_cap_plausible_min: config.page_cap_plausible_min.max(1),
             ids_per_request: config.ids_per_request.max(1),
             negentropy_frame_bytes_max: config.negentropy_frame_bytes_max.max(NEGENTROPY_FRAME_BYTES_MIN),
@@ -106,8 +109,13 @@ impl Budget {
             _ if events >= asked => true,
             Some(cap) => events >= cap,
             // Nothing was seen to be cut, so anything that was given shows a higher cap.
-            None => events >= self.page_largest && events >= self.page_cap_plausible_min,
+            None => (events >= self.page_largest || self.is_padding) && events >= self.page_cap_plausible_min,
         }
+    }
+
+    /// The relay sends events that are not genuine: how many it gives in one answer says nothing of its cap.
+    pub fn doubt_pages(&mut self) {
+        self.is_padding = true;
     }
 
     /// A page of `events` was cut: there was more.
@@ -119,6 +127,7 @@ impl Budget {
     pub fn forget_pages(&mut self) {
         self.page_cap = None;
         self.page_largest = 0;
+        self.is_padding = false;
     }
 
     /// Ids to ask for in one request.

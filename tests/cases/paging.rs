@@ -295,22 +295,3 @@ fn a_relay_that_ignores_until_is_not_empty_below_the_end_of_a_filter() {
     let played = Play::default().filters([filter]).with(relay);
     played.has_gaps(&[(Window { since: 0, until: NOW_SECS - 2_000 }, GapReason::UntilIgnored)]);
 }
-
-/// A relay that makes up another event of the same second each time brings something new for ever, and nothing older.
-#[test]
-fn a_relay_that_makes_events_up_does_not_hold_a_page_at_its_second() {
-    let events = notes((0..50).map(|_| NOW_SECS - 100));
-    let mut made_up = 0_u64;
-    let forger = Seen(move |direction, frame: String, turn: &mut Turn| {
-        let is_page = direction == Direction::Down && frame.starts_with("[\"EOSE\"");
-        if let Some(name) = frame.split('"').nth(3).filter(|_| is_page) {
-            made_up += 1;
-            let event = note(NOW_SECS - 100).content(format!("made up {made_up}")).sign();
-            turn.say(format!(r#"["EVENT","{name}",{}]"#, event.json_str().replace("made up", "altered")));
-        }
-        Some(frame)
-    });
-    let played = play(without_negentropy(Remote::with(&events).tamper(PageCap(20))).tamper(forger));
-    assert!(played.asked("REQ") < 90, "{}", played.asked("REQ"));
-    assert!(!played.report.complete);
-}

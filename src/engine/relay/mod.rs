@@ -221,6 +221,7 @@ impl Relay {
             Settled::WouldStore => self.counters.would_store += 1,
             Settled::Invalid(id, _) => {
                 self.counters.invalid += 1;
+                self.budget.doubt_pages();
                 if let Some(history) = self.histories.get_mut(&source.history) {
                     history.handle_invalid(id);
                 }

@@ -143,7 +143,8 @@ impl History {
             return;
         }
         let was_raising = split.is_raising();
-        let whole = split.handle_end(matches!(answer, Answer::End(_)), budget);
+        let is_ended = matches!(answer, Answer::End(hint) if *hint != EoseHint::More);
+        let whole = split.handle_end(is_ended, budget);
         if was_raising && whole {
             self.end_second(true);
         } else if was_raising {
