@@ -170,6 +170,7 @@ impl World {
             Ending::Closed(words) => CloseReason::Remote(words),
             Ending::Broke => CloseReason::Io("connection reset".into()),
             Ending::Backlogged => CloseReason::Backlogged,
+            Ending::TooLarge => CloseReason::FrameTooLarge,
         };
         self.note(&open.relay, "closed,", &format!("{engine} {}: {reason}", conn.0));
         let now = self.instant;
@@ -209,6 +210,13 @@ impl World {
         let Some((passage, engine, conn)) = self.pass(client, false, delay) else { return };
         let life = self.nodes[engine.0].life;
         match passage {
+            Passage::Arrives(takes) if frame.len() > self.nodes[engine.0].config.frame_bytes_max => {
+                if let Some(wire) = self.wires.get(&client) {
+                    let relay = wire.relay.clone();
+                    self.schedule(takes, Happening::Left(relay, client));
+                }
+                self.end_wire(client, takes, Ending::TooLarge);
+            }
             Passage::Arrives(takes) => self.schedule(takes, Happening::ToEngine(engine, life, conn, frame.into())),
             Passage::Breaks => self.break_wire(client),
             Passage::Lost => {}

@@ -57,6 +57,8 @@ pub(super) enum Ending {
     Broke,
     /// More was to be sent than it took.
     Backlogged,
+    /// A frame is larger than the engine's end takes.
+    TooLarge,
 }
 
 /// Engines, relays, and everything between them.

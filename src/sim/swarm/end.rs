@@ -58,7 +58,8 @@ impl Setup {
                 self.begin_jobs();
             }
             self.world.run(wait);
-            wait = (wait * 3 / 2).min(Duration::from_secs(120));
+            // A look at everything costs more than hours in which nothing happens.
+            wait = (wait * 3 / 2).min(Duration::from_secs(60) + waited / 20);
         }
         self.world.now().instant - began
     }
