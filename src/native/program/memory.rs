@@ -6,7 +6,7 @@
 pub(super) fn keep_one_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "the C library has no other way to be told")]
-    // SAFETY: called first thing in the program, while there is one thread; the function reads two integers, and takes
+    // SAFETY: called at the beginning of the program, while there is one thread; the function reads two integers, and takes
     // a value it does not like for no request at all.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);

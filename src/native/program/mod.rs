@@ -61,6 +61,15 @@ enum Command {
 }
 
 impl Command {
+    /// Do its threads hand events to each other? Worlds of the simulation are each one thread's own.
+    fn shares_events(&self) -> bool {
+        match self {
+            #[cfg(feature = "testing")]
+            Self::Sim(_) => false,
+            _ => true,
+        }
+    }
+
     /// What is logged unless RUST_LOG says otherwise.
     const fn logged(&self) -> &'static str {
         match self {
@@ -74,11 +83,13 @@ impl Command {
 
 /// Runs the program with the arguments of the process.
 pub fn main() -> ExitCode {
-    memory::keep_one_heap();
     let program = match Program::try_parse() {
         Ok(program) => program,
         Err(error) => return usage(&error).into(),
     };
+    if program.command.shares_events() {
+        memory::keep_one_heap();
+    }
     start_logging(program.command.logged());
     run(dispatch(program.command)).into()
 }
