@@ -21,10 +21,19 @@ pub enum Refusal {
 /// How far from the start a prefix may stand: strfry writes `ERROR: auth-required: …`.
 const PREFIX_WITHIN_CHARS: usize = 48;
 
+/// No relay needs more bytes for its reason; what a hostile one sends beyond is not looked at.
+const WORDS_BYTES_MAX: usize = 1_024;
+
+/// The beginning of a refusal, as it is compared.
+fn lowered(words: &str) -> String {
+    let end = words.floor_char_boundary(WORDS_BYTES_MAX);
+    words[..end].to_ascii_lowercase()
+}
+
 impl Refusal {
     /// Reads the words of a CLOSED or of a refused EVENT.
     pub fn read(words: &str) -> Self {
-        let text = words.to_ascii_lowercase();
+        let text = lowered(words);
         if has_prefix(&text, "auth-required") || text.contains("authentication required") {
             Self::AuthRequired
         } else if is_too_many_subscriptions(&text) {
@@ -38,7 +47,7 @@ impl Refusal {
 
     /// Reads a NOTICE: it has no id, and may be mere chatter, which is [`Refusal::Other`].
     pub fn read_notice(words: &str) -> Self {
-        let text = words.to_ascii_lowercase();
+        let text = lowered(words);
         match Self::read(words) {
             Self::RateLimited if mentions_negentropy(&text) => Self::NoNegentropy,
             Self::Other if mentions_negentropy(&text) || is_unknown_message(&text) => Self::NoNegentropy,
@@ -59,7 +68,7 @@ impl Refusal {
             "max_records",
             "exceeds",
         ];
-        let text = words.to_ascii_lowercase();
+        let text = lowered(words);
         match Self::read(words) {
             Self::AuthRequired => Self::AuthRequired,
             // "Too many requests" or sessions says nothing about the size of a set.

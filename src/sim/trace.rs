@@ -29,8 +29,7 @@ impl Trace {
         let mut line = format!("{whom} {what} ");
         self.mix(line.as_bytes());
         let room = CHARS_MAX.saturating_sub(line.len());
-        let end = if text.len() <= room { text.len() } else { floor_char_boundary(text, room) };
-        line.push_str(&text[..end]);
+        line.push_str(&text[..text.floor_char_boundary(room)]);
         if let Some(tell) = self.tell {
             tell(&format!("{at:>16.6?} {line}"));
         }
@@ -58,8 +57,4 @@ impl Trace {
             self.hash = (self.hash.rotate_left(29) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         }
     }
-}
-
-fn floor_char_boundary(text: &str, at: usize) -> usize {
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
