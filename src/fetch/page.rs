@@ -193,6 +193,11 @@ impl Page {
             State::Ready | State::Done => {}
         }
         self.page = Tally::default();
+    }
+
+    /// The connection was lost, and with it what may have been on its way behind an empty answer.
+    pub fn handle_connection_lost(&mut self) {
+        self.reset();
         self.is_confirming = false;
     }
 

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions};
+use relaysync::protocol::message::relay;
 use relaysync::protocol::{Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{LateChallenge, Remote, Seen, Turn};
+use relaysync::sim::{self, LateChallenge, Remote, Seen, Turn};
 
 use crate::support::{Daemon, Play, STALL, history, play};
 
@@ -172,4 +173,33 @@ fn without_a_key_a_job_ends_whatever_comes_first() {
         assert!(matches!(played.report.gaps[..], [Gap { reason: GapReason::AuthRequired(_), .. }]));
         played.within(STALL);
     }
+}
+
+/// A second look at an empty answer that is refused at first is one look, not the first of many.
+#[test]
+fn an_empty_answer_is_looked_at_twice_however_often_authentication_is_demanded() {
+    let mut asked = 0;
+    let moody = Seen(move |direction, frame: String, turn: &mut Turn| {
+        let name = frame.split('"').nth(3).unwrap_or_default().to_owned();
+        match (direction, frame.split('"').nth(1)) {
+            (sim::Direction::Up, Some("REQ")) => {
+                asked += 1;
+                if asked % 2 == 0 {
+                    turn.say(relay::closed(&name, "auth-required: members only"));
+                    turn.say(format!("[\"AUTH\",\"demanded {asked}\"]"));
+                    return None;
+                }
+                Some(frame)
+            }
+            (sim::Direction::Up, Some("AUTH")) => {
+                let id = frame.split("\"id\":\"").nth(1).and_then(|rest| rest.get(..64)).unwrap_or_default();
+                turn.say(relay::ok(id, true, ""));
+                None
+            }
+            _ => Some(frame),
+        }
+    });
+    let played = Play::default().signing().with(Remote::with(&[]).tamper(moody));
+    assert!(played.asked("REQ") <= 4, "{} requests\n{}", played.asked("REQ"), played.world.trace());
+    assert!(played.report.complete, "{:?}", played.report);
 }

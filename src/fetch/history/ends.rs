@@ -307,7 +307,7 @@ impl History {
             reconcile.reset(budget.negentropy_frame_bytes_max());
         }
         if let Some((page, _)) = &mut self.page {
-            page.reset();
+            page.handle_connection_lost();
         }
         if let Some(split) = &mut self.split {
             split.reset();
