@@ -43,9 +43,9 @@ pub struct Config {
     pub stall: Duration,
     /// A connection on which nothing has come for this long is probed, and cut if no frame comes within `stall` of it.
     pub probe_after: Duration,
-    /// A moment that is handled this much later than it was due shows that the machine slept: see [`Input::Wake`].
+    /// A moment that is handled this much later than it was due shows that the machine slept: see [`Command::Wake`].
     ///
-    /// [`Input::Wake`]: super::Input::Wake
+    /// [`Command::Wake`]: super::Command::Wake
     pub suspend_gap: Duration,
     /// Stalls of one history before what is left of it becomes a gap.
     pub stalls_max: u32,
