@@ -45,7 +45,9 @@ impl Relay {
             return;
         }
         match before {
-            Some((id, Purpose::Probe, _)) => drop(self.close_subscription(id, ctx)),
+            Some((id, Purpose::Probe, _)) => {
+                self.close_subscription(id, ctx);
+            }
             Some((id, ..)) => self.session.subscription_mut(id).into_iter().for_each(|open| open.probes = false),
             None => {}
         }
