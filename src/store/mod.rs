@@ -70,10 +70,12 @@ pub struct Proof {
     pub window: Window,
     /// How it was proven.
     pub method: Method,
-    /// The wall time at which the relay was asked, in seconds since 1970: what it got after that is not covered.
+    /// The wall time, in seconds since 1970, as of which this is proven: when the relay was asked, or up to when it has
+    /// sent all that it got since then, whatever its date, on a live subscription. What it got later is not covered.
     pub asked_at_secs: u64,
     /// The wall time, in seconds since 1970, up to which what is dated newer has been followed without a break, though
-    /// what the relay got with an older date may have been missed: the last moment that was proven live.
+    /// what the relay got with an older date may have been missed: the last moment that was proven live. Zero in marks
+    /// from before it was recorded.
     #[serde(default)]
     pub followed_until_secs: u64,
 }

@@ -68,6 +68,7 @@ impl Relay {
         Some(if self.session.probe_due { ctx.now.instant } else { unproven })
     }
 
+    /// Probes the relay once the moment has come.
     pub(super) fn probe_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
         if self.next_probe(ctx).is_none_or(|at| at > ctx.now.instant) {
