@@ -252,3 +252,22 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
     /// The store cannot be read.
     fn count(&self, filters: Vec<Filter>, now_secs: u64) -> impl Future<Output = Result<u64, Self::Error>> + MaybeSend;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mark as stores hold it that were written before live links were recorded in it.
+    #[test]
+    fn a_mark_without_what_was_followed_is_read_and_holds_as_of_when_it_was_asked() {
+        let text = r#"{"relay":"wss://relay.example/","filter":"00112233445566778899aabbccddeeff","windows":[
+            {"window":{"since":0,"until":18446744073709551615},"method":"req","asked_at_secs":1700000000}]}"#;
+        let mark: Coverage = serde_json::from_str(text).unwrap();
+        assert_eq!(mark.windows.len(), 1);
+        let proof = mark.windows[0];
+        assert_eq!((proof.window, proof.method, proof.asked_at_secs), (Window::ALL, Method::Req, 1_700_000_000));
+        assert_eq!((proof.followed_until_secs, proof.fresh_secs()), (0, 1_700_000_000));
+        let again: Coverage = serde_json::from_slice(&serde_json::to_vec(&mark).unwrap()).unwrap();
+        assert_eq!(again, mark);
+    }
+}
