@@ -22,7 +22,30 @@
 //! - [`engine`] owns all of that: a pure state machine. [`store`] has the trait of stores, and one in memory.
 //! - [`runtime`] has the traits of clock and sockets; [`drive`] is the one async interpreter of the engine's effects.
 //! - [`serve`] is the other side: a relay, without sockets. `native` (feature) binds everything to tokio, sockets and
-//!   files, and has the `relaysync` program.
+//!   files, holds relays to pinned keys (`native::Pins`), and has the `relaysync` program.
+//! - `sim` (feature `testing`) runs engines and relays in one thread and in virtual time, with every fault that can be
+//!   thought of. Everything said here is checked there.
+//!
+//! # Staying in step
+//!
+//! A job that ends makes one pass over its filters. Who stays ([`engine::RelayOptions::live`]) follows each filter by a
+//! live subscription, opened before its history so that nothing falls between the two. That alone does not keep a copy
+//! complete, so:
+//!
+//! - **Probe**: a connection on which no request was answered for a minute is asked for an event that cannot be. If
+//!   nothing comes, it is cut. Only an answer proves what a live subscription has sent until then; so far, what was
+//!   proven counts as followed, and its [`store::Proof`] says so.
+//! - **Quick pass**: after an absence of up to a quarter of an hour, counted from the disconnect, only what is dated
+//!   since the last proven moment is fetched, with an overlap.
+//! - **Full pass**: after a longer one, when the wall clock was set back, and once a day in any case, everything is
+//!   fetched again and no earlier proof counts. What a relay got meanwhile with an old date is found by this alone;
+//!   until then no proof claims it, and [`engine::RelayReport::relied_on_secs`] says as of when older dates are known.
+//! - **Retry**: filters with gaps are looked at again, less and less often.
+//! - **Poll**: what a relay does not serve live is fetched every ten minutes, and tried live again.
+//! - **Wake** ([`engine::Command::Wake`]): after a sleep or a change of the network every connection is probed, and
+//!   relays that are down may be tried at once. A deadline missed by far does the same.
+//!
+//! Each interval is a named value of [`engine::Config`].
 //!
 //! # The run-loop contract
 //!
@@ -97,9 +120,9 @@
 //!
 //! # Features
 //!
-//! `native` (default): tokio, sockets, TLS, the store on disk, the program. `testing`: generated events and the
-//! simulated network. `browser` is reserved. With none of them the IO-free core builds, for
-//! `wasm32-unknown-unknown` too.
+//! `native` (default): tokio, sockets, TLS, the store on disk, the program. `testing`: generated events, the simulation,
+//! faults put into the engine on purpose and, with `native`, `relaysync sim`. `browser` is reserved. With none of them
+//! the IO-free core builds, for `wasm32-unknown-unknown` too.
 
 pub mod drive;
 pub mod engine;

@@ -43,9 +43,9 @@ pub struct Config {
     pub stall: Duration,
     /// A connection on which nothing has come for this long is probed, and cut if no frame comes within `stall` of it.
     pub probe_after: Duration,
-    /// A moment that is handled this much later than it was due shows that the machine slept: see [`Input::Wake`].
+    /// A moment that is handled this much later than it was due shows that the machine slept: see [`Command::Wake`].
     ///
-    /// [`Input::Wake`]: super::Input::Wake
+    /// [`Command::Wake`]: super::Command::Wake
     pub suspend_gap: Duration,
     /// Stalls of one history before what is left of it becomes a gap.
     pub stalls_max: u32,
@@ -56,12 +56,13 @@ pub struct Config {
     pub full_pass_min: Duration,
     /// The longest time from one full pass to the next; the moment is random between the two.
     pub full_pass_max: Duration,
-    /// Filters with gaps are looked at again after this, unless the job is one-shot. It doubles with each further time, up to `full_pass_min`.
+    /// Filters with gaps are looked at again after this, unless the job is one-shot. It doubles with each further time, up
+    /// to `full_pass_min`.
     pub gap_retry_base: Duration,
     /// Where a relay does not serve what is new live, it is asked for that this often, and whether it does by now.
     pub live_retry: Duration,
-    /// How long what was proven counts when what is new is asked for in this way. What the relay got since then with an
-    /// older date is found by a full pass.
+    /// How long what was proven counts when what is new is asked for every `live_retry`. What the relay got since then
+    /// with an older date is found by a full pass.
     pub live_retry_proofs: Duration,
     /// How far before the last proven moment a quick reconnect begins, in seconds.
     pub overlap_secs: u64,

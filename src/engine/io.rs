@@ -31,7 +31,8 @@ pub enum Command {
         options: RelayOptions,
     },
     /// The machine slept, the network came back, or somebody looks at what is held: every connection is probed, and
-    /// relays that wait to be tried again may be tried at once.
+    /// relays that wait to be tried again may be tried at once. A sleep by which a deadline was missed, by more than
+    /// [`Config::suspend_gap`](super::Config::suspend_gap), the engine notices by itself.
     Wake,
     /// Commit what has arrived, close all connections, then announce [`Notice::Stopped`].
     Stop,
@@ -42,9 +43,6 @@ pub enum Command {
 pub enum Input {
     /// A deadline has passed.
     Tick,
-    /// As [`Command::Wake`], for a driver that notices by itself. That a deadline was missed by more than
-    /// [`Config::suspend_gap`](super::Config::suspend_gap), the engine notices.
-    Wake,
     /// The embedder wants something.
     Command(Command),
     /// The connection is open.

@@ -114,7 +114,6 @@ impl Engine {
         }
         match input {
             Input::Tick => self.handle_tick(),
-            Input::Wake => self.wake(),
             Input::Command(command) => self.handle_command(command),
             Input::Connected { conn } => self.with_conn(conn, |relay, ctx| relay.handle_connected(ctx)),
             Input::Frames { conn, frames } => self.with_conn(conn, |relay, ctx| relay.handle_frames(&frames, ctx)),

@@ -188,8 +188,8 @@ pub struct RelayReport {
     pub methods: Vec<Method>,
     /// Why a preferred method was not used: `negentropy` → the refusal.
     pub fallbacks: BTreeMap<String, String>,
-    /// Parts of the windows were not asked for again, because an earlier pass, at this wall time in seconds since 1970, had
-    /// proven them: what the relay got since then with an older date is not known.
+    /// Parts of the windows were not asked for again, because they were proven as of this wall time, in seconds since 1970,
+    /// by an earlier pass, or by what followed it live: what the relay got since then with an older date is not known.
     pub relied_on_secs: Option<u64>,
     /// Counters.
     #[serde(flatten)]

@@ -283,15 +283,7 @@ impl Page {
         }
         let repeated = if probing { self.last_page_events.unwrap_or(0) } else { page.seen.len() };
         if repeated == 0 || hint == EoseHint::Finish && !probing {
-            // An empty answer is odd where something must be, and where it is the only one.
-            let is_first = self.edge.is_empty() && self.cursor == self.window.until;
-            let lacks_edge = page.seen.is_empty() && !self.edge.is_empty();
-            if !probing
-                && (is_first || lacks_edge)
-                && hint != EoseHint::Finish
-                && !std::mem::replace(&mut self.is_confirming, true)
-            {
-                // Some relays say that this was all before they send anything: then it comes while they are asked again.
+            if !probing && hint != EoseHint::Finish && self.is_to_be_confirmed(page.seen.is_empty()) {
                 self.state = State::Ready;
                 return PageEnd::Advanced;
             }
@@ -305,10 +297,18 @@ impl Page {
             }
             return self.drain();
         }
-        let events = repeated;
-        self.last_page_events = Some(events);
+        self.last_page_events = Some(repeated);
         self.state = State::Probing { under_way: false };
         PageEnd::Advanced
+    }
+
+    /// Is an answer without anything new to be asked for once more? It is odd where something must be, and where it is the
+    /// only one: some relays say that this was all before they send anything, and then it comes while they are asked
+    /// again.
+    fn is_to_be_confirmed(&mut self, is_empty: bool) -> bool {
+        let is_first = self.edge.is_empty() && self.cursor == self.window.until;
+        let lacks_edge = is_empty && !self.edge.is_empty();
+        (is_first || lacks_edge) && !std::mem::replace(&mut self.is_confirming, true)
     }
 
     /// If `page` came in no order and may have been cut, nothing says what was left out of it.

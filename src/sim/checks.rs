@@ -87,13 +87,14 @@ impl Watch {
                 let (filter, _message) = split(rest).1.rsplit_once(',').unwrap_or_default();
                 self.check_repetition(filter, now, stall);
             }
-            "CLOSE" => drop(self.open.remove(split(rest).0)),
+            "CLOSE" => {
+                self.open.remove(split(rest).0);
+                return;
+            }
             "EVENT" => {}
             _ => return,
         }
-        if kind != "CLOSE" {
-            assert!(self.cooldown_until.is_none_or(|until| until <= now), "asks while the relay wants rest: {frame}");
-        }
+        assert!(self.cooldown_until.is_none_or(|until| until <= now), "asks while the relay wants rest: {frame}");
     }
 
     fn check_room(&self) {

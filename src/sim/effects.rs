@@ -17,6 +17,9 @@ use crate::runtime::{CloseReason, ConnectError, Dial, SignError};
 use crate::serve::ClientId;
 use crate::store::{Batch, Outcome, Store};
 
+/// What a store says that fails.
+const DISK_FAULT: &str = "the disk is on fire";
+
 impl World {
     /// Carries effects out. If the engine is to crash now, only some of them.
     pub(super) fn perform_all(&mut self, engine: EngineId, effects: VecDeque<Effect>) {
@@ -61,16 +64,14 @@ impl World {
                 let result = self.sign(engine, &relay, &challenge);
                 self.answer(engine, Input::Signed { conn, result });
             }
-            Effect::Notify(notice) => {
-                self.take_notice(engine, notice);
-            }
+            Effect::Notify(notice) => self.take_notice(engine, notice),
             Effect::Verify { ticket, events, look_up } => self.verify(engine, ticket, events, look_up),
             Effect::Commit { ticket, batch } => self.commit(engine, ticket, batch),
             Effect::LoadItems { ticket, filter, window } => {
                 let node = &mut self.nodes[engine.0];
                 let fails = StoreFaults::fails(&mut node.faults.items) || self.fails_to_read(engine);
                 let result = match fails {
-                    true => Err("the disk is on fire".to_owned()),
+                    true => Err(DISK_FAULT.to_owned()),
                     false => at_once(self.node(engine).store.items(&filter, window)).map_err(|error| error.to_string()),
                 };
                 self.answer(engine, Input::Items { ticket, result });
@@ -154,7 +155,7 @@ impl World {
 
     fn known(&mut self, engine: EngineId, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, String> {
         if StoreFaults::fails(&mut self.nodes[engine.0].faults.reads) || self.fails_to_read(engine) {
-            return Err("the disk is on fire".to_owned());
+            return Err(DISK_FAULT.to_owned());
         }
         at_once(self.nodes[engine.0].store.known(ids)).map_err(|error| error.to_string())
     }
@@ -192,7 +193,7 @@ impl World {
         if by_chance || is_full {
             self.inject(if is_full { "store full" } else { "store commit error" });
         }
-        let result = if fails || by_chance { Err("the disk is on fire".to_owned()) } else { Ok(()) };
+        let result = if fails || by_chance { Err(DISK_FAULT.to_owned()) } else { Ok(()) };
         let text = format!("{} events, {} marks", batch.events.len(), batch.coverage.len());
         self.note(engine, "commits", &text);
         self.schedule(takes, Happening::Durable(engine, life, ticket, batch, result));

@@ -1,9 +1,40 @@
 //! A network in one thread and in virtual time: engines, relays, and everything that can go wrong between them.
 //!
 //! A [`World`] interprets the effects of its engines directly, without an executor: what is to happen later lies on a
-//! heap ordered by moment and sequence, and the clocks stand still until it does. An honest relay is the relay service
-//! of this crate over a store in memory ([`Honest`]); a faulty one is the same behind [`Tamper`]s, each of which may
-//! answer, drop, alter, delay or repeat frames of either side, or close the connection.
+//! heap ordered by moment and sequence, and the clocks stand still until it does. All chance comes from the world's
+//! seed, so that the same seed goes the same way on every machine, and in wasm: [`World::trace_hash`] tells.
+//!
+//! # What can go wrong
+//!
+//! - **Relays**: an honest one is the relay service of this crate over a store in memory ([`Honest`]); a faulty one is
+//!   the same behind [`Tamper`]s, each of which may answer, drop, alter, delay or repeat frames of either side, or close
+//!   the connection. [`Remote::connects`] and [`Remote::info`] say what becomes of connection attempts and of requests
+//!   for the relay information document.
+//! - **The network** ([`NetFaults`], by relay): attempts that fail or hang, latency and jitter, connections that break,
+//!   that are dead without a word, or that pass every frame late.
+//! - **Stores**: what is being written is not durable until it is. [`StoreFaults`] fail at a given call,
+//!   [`DiskFaults`] by chance: slow, failing or full.
+//! - **Processes**: [`World::crash`] and [`World::restart`] leave what was durable; what was being written at that
+//!   moment became durable as a whole, or not at all.
+//! - **Clocks**: the wall clock of all steps ([`World::step_wall`]) or that of one engine is off
+//!   ([`World::set_wall_offset`]), a machine sleeps with or without its monotonic clock ([`World::suspend`]), timers
+//!   are late ([`Node::late_max`]).
+//!
+//! # What is checked
+//!
+//! The world looks at every input that an engine handles, and panics where something does not hold that always must:
+//! effects and what the engine holds are bounded; what is stored is wanted and genuine; limits, cooldowns and the
+//! backoff are kept; nothing is asked for ever; a coverage mark claims nothing that is missing, as of the moment that it
+//! names; a short absence of a relay that was followed costs little.
+//!
+//! # The swarm
+//!
+//! [`swarm`] draws all of it from a seed: relays, events, wishes and a random set of faults, each with a rate of its own.
+//! Then the faults stop, and all that honest relays hold must arrive, and silence follow. With feature `native`,
+//! `native::swarm` plays many seeds on all cores. [`Planted`](crate::engine::Planted) faults of the engine, which the
+//! swarm must catch, show that the checks are worth something.
+//!
+//! # A world of one's own
 //!
 //! ```
 //! use relaysync::engine::Config;

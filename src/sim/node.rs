@@ -56,7 +56,7 @@ pub struct DiskFaults {
     pub slow_max: Duration,
     /// Commits that fail, per mille.
     pub commit_errors: u32,
-    /// Reads that fail, per mille.
+    /// Looks at what is known, and item sets, that fail, per mille.
     pub read_errors: u32,
     /// The disk is full: every commit with events fails.
     pub full: bool,

@@ -57,7 +57,22 @@ pub(super) fn check(event: Event) -> Result<Verified<Event>, Invalid> {
 fn make(authors: &[PublicKey]) -> Vec<Event> {
     let mut rng = Rng::new(34);
     let mut below = move |most: u64| rng.bits() % most.max(1);
-    let mut drafts: Vec<Draft> = Vec::new();
+    let mut drafts = plain(&mut below);
+    drafts.extend(special(&mut below));
+    let mut events: Vec<Event> = drafts.iter().map(Draft::sign).collect();
+    for n in 0..12 {
+        let victim = &events[below(400) as usize];
+        let author = authors.iter().position(|author| *author == victim.pubkey).unwrap_or(0);
+        let deletion = note(NOW_SECS - n * 100).by(1 + author as u8).kind(5).tag("e", &victim.id.to_hex());
+        events.push(deletion.content(format!("deletion {n}")).sign());
+    }
+    events.push(note(NOW_SECS - 20 * DAY).by(AUTHORS as u8).kind(62).tag("relay", "ALL_RELAYS").sign());
+    events
+}
+
+/// Notes and reactions: of a month, of the last hour, of a few crowded seconds, of the next hours.
+fn plain(below: &mut impl FnMut(u64) -> u64) -> Vec<Draft> {
+    let mut drafts = Vec::new();
     for n in 0..300 {
         drafts.push(any(below(AUTHORS), n, NOW_SECS - below(30 * DAY)));
     }
@@ -72,6 +87,12 @@ fn make(authors: &[PublicKey]) -> Vec<Event> {
     for n in 0..200 {
         drafts.push(any(below(AUTHORS), 2000 + n, NOW_SECS + below(3 * HOUR)));
     }
+    drafts
+}
+
+/// Versions of what is replaced, events with tags, with odd dates, with an end.
+fn special(below: &mut impl FnMut(u64) -> u64) -> Vec<Draft> {
+    let mut drafts = Vec::new();
     for version in 0..8 {
         for author in 1..=4_u8 {
             let at = NOW_SECS - (8 - version / 2) * DAY;
@@ -96,15 +117,7 @@ fn make(authors: &[PublicKey]) -> Vec<Event> {
         drafts
             .push(note(NOW_SECS - n * 50).by(3).tag("expiration", &expires.to_string()).content(format!("brief {n}")));
     }
-    let mut events: Vec<Event> = drafts.iter().map(Draft::sign).collect();
-    for n in 0..12 {
-        let victim = &events[below(400) as usize];
-        let author = authors.iter().position(|author| *author == victim.pubkey).unwrap_or(0);
-        let deletion = note(NOW_SECS - n * 100).by(1 + author as u8).kind(5).tag("e", &victim.id.to_hex());
-        events.push(deletion.content(format!("deletion {n}")).sign());
-    }
-    events.push(note(NOW_SECS - 20 * DAY).by(AUTHORS as u8).kind(62).tag("relay", "ALL_RELAYS").sign());
-    events
+    drafts
 }
 
 fn any(author: u64, number: u64, at: u64) -> Draft {

@@ -239,7 +239,7 @@ impl World {
     /// Runs until the engine has ended, and gives back its reports.
     ///
     /// # Panics
-    /// It does not end within an hour of virtual time, or a coverage mark claims what is not held.
+    /// It does not end within an hour of virtual time, or something that must always hold does not.
     pub fn finish(&mut self, engine: EngineId) -> Vec<RelayReport> {
         assert!(
             self.run_until(FINISH_WITHIN, |world| world.node(engine).ended.is_some()),
@@ -252,7 +252,7 @@ impl World {
 
     /// What happened last.
     pub fn trace(&self) -> String {
-        self.trace.lines().map(|line| format!("{line}\n")).collect()
+        self.trace.lines().map(|line| line + "\n").collect()
     }
 
     /// What happened last, line by line.

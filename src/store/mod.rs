@@ -70,10 +70,12 @@ pub struct Proof {
     pub window: Window,
     /// How it was proven.
     pub method: Method,
-    /// The wall time at which the relay was asked, in seconds since 1970: what it got after that is not covered.
+    /// The wall time, in seconds since 1970, as of which this is proven: when the relay was asked, or up to when it has
+    /// sent all that it got since then, whatever its date, on a live subscription. What it got later is not covered.
     pub asked_at_secs: u64,
     /// The wall time, in seconds since 1970, up to which what is dated newer has been followed without a break, though
-    /// what the relay got with an older date may have been missed: the last moment that was proven live.
+    /// what the relay got with an older date may have been missed: the last moment that was proven live. Zero in marks
+    /// from before it was recorded.
     #[serde(default)]
     pub followed_until_secs: u64,
 }
@@ -249,4 +251,23 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
     /// # Errors
     /// The store cannot be read.
     fn count(&self, filters: Vec<Filter>, now_secs: u64) -> impl Future<Output = Result<u64, Self::Error>> + MaybeSend;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mark as stores hold it that were written before live links were recorded in it.
+    #[test]
+    fn a_mark_without_what_was_followed_is_read_and_holds_as_of_when_it_was_asked() {
+        let text = r#"{"relay":"wss://relay.example/","filter":"00112233445566778899aabbccddeeff","windows":[
+            {"window":{"since":0,"until":18446744073709551615},"method":"req","asked_at_secs":1700000000}]}"#;
+        let mark: Coverage = serde_json::from_str(text).unwrap();
+        assert_eq!(mark.windows.len(), 1);
+        let proof = mark.windows[0];
+        assert_eq!((proof.window, proof.method, proof.asked_at_secs), (Window::ALL, Method::Req, 1_700_000_000));
+        assert_eq!((proof.followed_until_secs, proof.fresh_secs()), (0, 1_700_000_000));
+        let again: Coverage = serde_json::from_slice(&serde_json::to_vec(&mark).unwrap()).unwrap();
+        assert_eq!(again, mark);
+    }
 }

@@ -154,7 +154,7 @@ fn a_wake_probes_every_connection_at_once() {
     daemon.publish_now();
     daemon.secs(1);
     // A connection that lives is left alone.
-    daemon.world.input(daemon.engine, Input::Wake);
+    daemon.world.command(daemon.engine, Command::Wake);
     daemon.secs(20);
     assert_eq!((daemon.probes().len(), daemon.has_cut()), (1, false));
     dead.set(true);
@@ -183,7 +183,7 @@ fn a_sleep_that_only_the_wall_clock_shows_loses_nothing() {
         let at = daemon.world.now().unix_secs - hours_ago * 3600;
         daemon.world.publish(&daemon.relay, &[note(at).content("while it slept").sign()]);
     }
-    daemon.world.input(daemon.engine, Input::Wake);
+    daemon.world.command(daemon.engine, Command::Wake);
     daemon.secs(60);
     daemon.is_equal();
     assert_eq!(daemon.report().counters.connections, 2);
@@ -199,13 +199,13 @@ fn a_wake_tries_relays_that_wait_though_not_faster_than_ever() {
     world.run(Duration::from_secs(12 * 3600));
     let floor = Config::default().backoff_floor;
     for _ in 0..5 {
-        world.input(engine, Input::Wake);
+        world.command(engine, Command::Wake);
         world.run(Duration::from_millis(100));
     }
     let attempts = &world.relay(&relay).attempts;
     assert!(attempts.windows(2).all(|pair| pair[1] - pair[0] >= floor));
     world.relay_mut(&relay).mend();
-    world.input(engine, Input::Wake);
+    world.command(engine, Command::Wake);
     world.run(Duration::from_secs(2));
     assert_eq!(world.held(engine).len(), 20, "{}", world.trace());
 }
@@ -217,7 +217,7 @@ fn a_wake_does_not_end_a_rest() {
     daemon.secs(1);
     let attempts = daemon.world.relay(&daemon.relay).attempts.len();
     for _ in 0..6 {
-        daemon.world.input(daemon.engine, Input::Wake);
+        daemon.world.command(daemon.engine, Command::Wake);
         daemon.secs(10);
         assert_eq!(daemon.world.relay(&daemon.relay).attempts.len(), attempts);
     }
@@ -263,7 +263,7 @@ fn a_wake_does_not_put_off_a_connection_that_hangs() {
     let engine = world.add_engine(daemon());
     world.sync(engine, &relay);
     for _ in 0..30 {
-        world.input(engine, Input::Wake);
+        world.command(engine, Command::Wake);
         world.run(Duration::from_secs(1));
     }
     assert!(world.relay(&relay).attempts.len() >= 2, "{}", world.trace());

@@ -1,4 +1,4 @@
-//! Connecting, losing the connection, trying again, giving up; and every deadline of a relay.
+//! What is wanted of a relay; connecting, losing the connection, resting, trying again, giving up.
 
 use std::collections::BTreeSet;
 

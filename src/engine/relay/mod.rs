@@ -97,13 +97,14 @@ pub(super) struct Relay {
     live_due: bool,
     /// When what the relay does not serve live is asked for next.
     live_retry_at: Option<Instant>,
-    /// Interests whose live subscription was opened after their history had begun: what came between is to be fetched.
+    /// Interests whose history is to be fetched once more: their live subscription was opened after it had begun, or is
+    /// not served. Nothing is proven of them by what comes live until then.
     stale: BTreeSet<Interest>,
-    /// Filters whose last pass has left gaps, or that are not served live.
+    /// Filters whose last pass has left gaps.
     retries: BTreeMap<Interest, Retry>,
     /// When everything is to be begun anew.
     full_pass_at: Option<Instant>,
-    /// Interests that are not served live, of which what is new is to be fetched.
+    /// Of the stale ones, those that are not served live: their next pass fetches only what is new.
     polled: BTreeSet<Interest>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
@@ -281,22 +282,26 @@ impl Relay {
         }
     }
 
+    /// Has every history come to its end?
+    fn is_settled(&self) -> bool {
+        self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty()
+    }
+
     /// Is nothing left to do here, for good?
     pub(super) fn is_done(&self) -> bool {
-        let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
-        settled && (self.given_up || !self.options.live || self.interests.target().is_empty())
+        self.is_settled() && (self.given_up || !self.options.live || self.interests.target().is_empty())
     }
 
     fn phase(&self, ctx_now: Instant) -> Phase {
         use crate::relay::session::Link;
-        let settled = self.histories.is_empty() && self.waiting.is_empty() && self.interests.is_settled();
+        let is_settled = self.is_settled();
         match self.session.link {
             _ if self.is_done() => Phase::Done,
             _ if self.health.cooldown(ctx_now).is_some() => Phase::Cooldown,
             Link::Down => Phase::Waiting,
             Link::Connecting { .. } => Phase::Connecting,
-            Link::Up { .. } if settled && self.is_unserved() => Phase::Polling,
-            Link::Up { .. } if settled => Phase::Live,
+            Link::Up { .. } if is_settled && self.is_unserved() => Phase::Polling,
+            Link::Up { .. } if is_settled => Phase::Live,
             Link::Up { .. } => Phase::Syncing,
         }
     }
@@ -304,7 +309,6 @@ impl Relay {
     pub(super) fn report(&self, now: Instant, config: &Config) -> RelayReport {
         let open_gaps = self.histories.values().flat_map(|history| &history.gaps);
         let gaps: Vec<Gap> = self.gaps.iter().chain(open_gaps).cloned().collect();
-        let settled = self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty();
         let methods = self.methods.iter().chain(self.histories.values().flat_map(|history| &history.methods));
         RelayReport {
             relay: self.url.clone(),
@@ -315,7 +319,7 @@ impl Relay {
             fallbacks: self.fallbacks.clone(),
             relied_on_secs: self.relied_on_secs,
             counters: self.counters.clone(),
-            complete: settled && gaps.is_empty() && self.gaps_dropped.is_empty(),
+            complete: self.is_settled() && gaps.is_empty() && self.gaps_dropped.is_empty(),
             gaps,
             gaps_dropped: self.gaps_dropped.values().sum(),
             last_error: self.last_error.clone(),

@@ -1,5 +1,5 @@
 //! Passes over what is wanted: the first one, quick ones after a short absence, a full one each day, and another look
-//! at filters with gaps, or without a live subscription.
+//! at filters with gaps. What is polled, as it is not served live, begins in `requests`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::protocol::{FilterKey, Window};
 use crate::runtime::{Instant, Now};
 use crate::store::Method;
 
-/// A filter with gaps, or that the relay does not serve live, is to be looked at again.
+/// A filter with gaps is to be looked at again.
 #[derive(Debug)]
 pub(super) struct Retry {
     /// How long the wait was after the last pass over the filter.
@@ -21,6 +21,7 @@ pub(super) struct Retry {
 }
 
 impl Relay {
+    /// Ends histories without a result.
     pub(super) fn drop_histories(&mut self, which: impl Fn(&History) -> bool, ctx: &mut Ctx<'_>) {
         let over: Vec<HistoryId> =
             self.histories.iter().filter(|(_, history)| which(history)).map(|(id, _)| *id).collect();
@@ -118,30 +119,26 @@ impl Relay {
         self.full_pass_at.filter(|_| self.options.live && !ctx.config.one_shot && self.wants_connection())
     }
 
+    /// Begins the full pass once its moment has come.
     pub(super) fn begin_full_pass_if_due(&mut self, ctx: &mut Ctx<'_>) {
         if self.next_full_pass(ctx).is_some_and(|at| at <= ctx.now.instant) {
             self.begin_full_pass(ctx);
         }
     }
 
-    /// A pass over a filter has ended: if with gaps, it is looked at again.
+    /// A pass over a filter has ended: if with gaps, it is looked at again, later each time.
     pub(super) fn plan_after(&mut self, history: &History, ctx: &Ctx<'_>) {
         if history.gaps.is_empty() {
             self.retries.remove(&history.interest);
-        } else {
-            self.plan_retry(history.interest.clone(), ctx);
+            return;
         }
-    }
-
-    /// A filter is to be looked at again, later each time.
-    pub(super) fn plan_retry(&mut self, interest: Interest, ctx: &Ctx<'_>) {
         if ctx.config.one_shot || self.given_up {
             return;
         }
         let (base, most) = (ctx.config.gap_retry_base, ctx.config.full_pass_min);
-        let before = self.retries.get(&interest);
+        let before = self.retries.get(&history.interest);
         let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
-        self.retries.insert(interest, Retry { wait, at: Some(ctx.now.instant + wait) });
+        self.retries.insert(history.interest.clone(), Retry { wait, at: Some(ctx.now.instant + wait) });
     }
 
     /// When the next filter is to be looked at again.
@@ -149,6 +146,7 @@ impl Relay {
         self.retries.values().filter_map(|retry| retry.at).min()
     }
 
+    /// Begins anew what is to be looked at again by now.
     pub(super) fn retry_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now.instant;
         if self.next_retry().is_none_or(|at| at > now) {

@@ -45,7 +45,9 @@ impl Relay {
             return;
         }
         match before {
-            Some((id, Purpose::Probe, _)) => drop(self.close_subscription(id, ctx)),
+            Some((id, Purpose::Probe, _)) => {
+                self.close_subscription(id, ctx);
+            }
             Some((id, ..)) => self.session.subscription_mut(id).into_iter().for_each(|open| open.probes = false),
             None => {}
         }
@@ -66,6 +68,7 @@ impl Relay {
         Some(if self.session.probe_due { ctx.now.instant } else { unproven })
     }
 
+    /// Probes the relay once the moment has come.
     pub(super) fn probe_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
         if self.next_probe(ctx).is_none_or(|at| at > ctx.now.instant) {

@@ -402,8 +402,8 @@ impl History {
         }
     }
 
-    /// The wall time, in seconds since 1970, of the oldest earlier pass on whose proof this history relies for what it
-    /// does not ask for again.
+    /// The wall time, in seconds since 1970, as of which the oldest earlier proof holds that this history relies on for
+    /// what it does not ask for again.
     pub fn relied_on_secs(&self) -> Option<u64> {
         self.proofs.relied_on_secs()
     }

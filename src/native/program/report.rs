@@ -33,7 +33,7 @@ pub struct RelayReport {
     pub method: Option<Method>,
     /// Why not by reconciliation, where that was tried.
     pub fallback: Option<String>,
-    /// Older dates were not asked for again: a sync at this moment, in seconds since 1970, had proven them.
+    /// Older dates were not asked for again: they had been proven as of this moment, in seconds since 1970.
     pub relied_on_secs: Option<u64>,
     /// Sent by the relay.
     pub received: u64,
@@ -153,7 +153,7 @@ impl RelayReport {
             line(text, &format!("  link: {words}"));
         }
         if let Some(secs) = self.relied_on_secs {
-            line(text, &format!("  older dates as of the sync at {secs}"));
+            line(text, &format!("  older dates as of {secs}, in seconds since 1970"));
         }
         // What the first line says need not be said again.
         let gaps: Vec<_> = self.gaps.iter().filter(|gap| self.error.as_ref() != Some(&gap.reason)).collect();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_channel::mpsc;
 use futures_util::SinkExt;
+use tokio::sync::Notify;
 
 use super::progress::{Phase, ProgressView, RelayProgress};
 use super::report::{GapReport, RelayReport, Report};
@@ -69,13 +70,11 @@ impl Job {
             },
             live: arguments.live,
         };
-        let mut config = Config { dry_run: arguments.dry_run, ..Config::one_shot() };
-        if arguments.live {
-            // Somebody who stays wants a relay that went away to be tried again.
-            config.attempts_max = u32::MAX;
-        }
+        let config = Config { dry_run: arguments.dry_run, ..Config::one_shot() };
+        // Who stays wants relays that went away to be tried again, and everything to be looked at again.
+        let live = Config { one_shot: false, attempts_max: u32::MAX, ..config.clone() };
         Ok(Self {
-            config,
+            config: if arguments.live { live } else { config },
             options,
             relays: arguments.relays.clone(),
             filters: arguments.filters.clone().into_unlimited_filters()?,
@@ -109,9 +108,13 @@ impl Job {
         let (mut commands, inbox) = mpsc::channel(1);
         let notified = runtime.clone();
         let seed = u64::from(std::process::id()) ^ (begun.unix_secs << 20);
-        let engine = drive(runtime.clone(), self.config.clone(), seed, inbox, move |notice| match notice {
+        let store_failed = Notify::new();
+        let engine = drive(runtime.clone(), self.config.clone(), seed, inbox, |notice| match notice {
             Notice::Progress(reports) => show(reports, notified.clock().now()),
-            Notice::StoreFailed(error) => tracing::error!("{error}"),
+            Notice::StoreFailed(error) => {
+                tracing::error!("{error}");
+                store_failed.notify_one();
+            }
             Notice::Finished(_) | Notice::Stopped(_) => {}
         });
         let mut engine = std::pin::pin!(engine);
@@ -121,7 +124,11 @@ impl Job {
                 let command = Command::SetInterests { relay: relay.clone(), interests, options: self.options };
                 commands.send(command).await.map_err(Failure::new)?;
             }
-            self.wait_for_end().await?;
+            tokio::select! {
+                ended = self.wait_for_end() => ended?,
+                // Nothing more can come of it, and nobody would begin it anew.
+                () = store_failed.notified() => {}
+            }
             commands.send(Command::Stop).await.map_err(Failure::new)?;
             tokio::time::sleep(STOP_TIMEOUT).await;
             Err::<std::convert::Infallible, _>(Failure::new(
@@ -238,23 +245,38 @@ mod tests {
     use super::*;
     use crate::ingest::Verified;
     use crate::native::serve::RelayService;
-    use crate::protocol::ItemSet;
+    use crate::protocol::{Event, ItemSet};
     use crate::sample::{SampleConfig, SampleKinds, generate};
     use crate::serve::ServeConfig;
+    use crate::store::tables::Damaged;
     use crate::store::{Batch, MemoryStore, Outcome, Page, Query, Record, Snapshot, Store};
 
     const EVENTS: usize = 50;
 
-    /// A store whose commits take their time, or for ever.
-    struct SlowStore {
+    /// What becomes of commits.
+    #[derive(Clone, Copy)]
+    enum Commits {
+        Take(Duration),
+        Hang,
+        Fail,
+    }
+
+    /// A store whose commits take their time, or for ever, or fail.
+    struct OddStore {
         inner: MemoryStore,
-        commit_takes: Option<Duration>,
+        commits: Commits,
         commit_has_begun: AtomicBool,
+    }
+
+    impl OddStore {
+        fn new(commits: Commits) -> Self {
+            Self { inner: MemoryStore::default(), commits, commit_has_begun: AtomicBool::default() }
+        }
     }
 
     type Fallible<T> = Result<T, <MemoryStore as Store>::Error>;
 
-    impl Store for SlowStore {
+    impl Store for OddStore {
         type Error = <MemoryStore as Store>::Error;
 
         async fn load(&self) -> Fallible<Snapshot> {
@@ -263,9 +285,10 @@ mod tests {
 
         async fn commit(&self, batch: Batch) -> Fallible<Vec<Outcome>> {
             self.commit_has_begun.store(true, Ordering::Relaxed);
-            match self.commit_takes {
-                Some(duration) => tokio::time::sleep(duration).await,
-                None => std::future::pending().await,
+            match self.commits {
+                Commits::Take(duration) => tokio::time::sleep(duration).await,
+                Commits::Hang => std::future::pending().await,
+                Commits::Fail => return Err(Damaged { what: "everything".to_owned() }),
             }
             self.inner.commit(batch).await
         }
@@ -291,19 +314,43 @@ mod tests {
         }
     }
 
+    fn events() -> Vec<Event> {
+        generate(&SampleConfig { events: EVENTS, kinds: SampleKinds::Regular, ..SampleConfig::default() })
+    }
+
+    async fn put(store: &MemoryStore, events: &[Event]) {
+        let events = events.iter().cloned().map(Verified::trust).collect();
+        store.commit(Batch { events, ..Batch::default() }).await.unwrap();
+    }
+
+    async fn serve(store: &Arc<MemoryStore>) -> RelayService {
+        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        RelayService::bind(listen, ServeConfig::default(), store.clone()).await.unwrap()
+    }
+
+    fn over<S: Store>(store: S) -> Arc<NativeRuntime<S>> {
+        Arc::new(NativeRuntime::new(store, SocketConfig::default(), None).unwrap())
+    }
+
+    /// `sync RELAY --live`.
+    fn staying(relay: &RelayService) -> Job {
+        #[derive(clap::Parser)]
+        struct Harness {
+            #[command(flatten)]
+            sync: SyncArguments,
+        }
+        let harness = <Harness as clap::Parser>::parse_from(["sync", relay.url().as_str(), "--live"]);
+        Job { timeout: Some(Duration::from_secs(60)), ..Job::new(&harness.sync).unwrap() }
+    }
+
     /// Syncs until a commit is under way, then ends by the time limit. What came of it, how long the end took, and what
     /// is held.
-    async fn stop_during_commit(commit_takes: Option<Duration>) -> (Result<Report, Failure>, Duration, usize) {
-        let events = generate(&SampleConfig { events: EVENTS, kinds: SampleKinds::Regular, ..SampleConfig::default() });
-        let theirs = MemoryStore::default();
-        let batch = Batch { events: events.into_iter().map(Verified::trust).collect(), ..Batch::default() };
-        theirs.commit(batch).await.unwrap();
-        let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let relay = RelayService::bind(listen, ServeConfig::default(), Arc::new(theirs)).await.unwrap();
+    async fn stop_during_commit(commits: Commits) -> (Result<Report, Failure>, Duration, usize) {
+        let theirs = Arc::new(MemoryStore::default());
+        put(&theirs, &events()).await;
+        let relay = serve(&theirs).await;
         for timeout in [300, 3_000, 30_000].map(Duration::from_millis) {
-            let ours =
-                SlowStore { inner: MemoryStore::default(), commit_takes, commit_has_begun: AtomicBool::default() };
-            let runtime = Arc::new(NativeRuntime::new(ours, SocketConfig::default(), None).unwrap());
+            let runtime = over(OddStore::new(commits));
             let mut job = Job::of(vec![relay.url()], vec![Filter::new()]);
             job.timeout = Some(timeout);
             let clock = runtime.clock();
@@ -322,14 +369,51 @@ mod tests {
     /// Reported as privkeyio/wisp#140: a shutdown hung. Here it is the store that does not come to an end.
     #[tokio::test]
     async fn a_stop_waits_for_a_commit_but_not_for_ever() {
-        let (result, took, held) = stop_during_commit(Some(Duration::from_millis(700))).await;
+        let (result, took, held) = stop_during_commit(Commits::Take(Duration::from_millis(700))).await;
         let report = result.unwrap_or_else(|failure| panic!("{failure:?}"));
         assert_eq!((report.relays[0].stored, held), (EVENTS as u64, EVENTS), "what had come is committed");
         assert!(took < STOP_TIMEOUT, "{took:?}");
 
-        let (result, took, held) = stop_during_commit(None).await;
+        let (result, took, held) = stop_during_commit(Commits::Hang).await;
         assert!(result.is_err_and(|failure| failure.to_string().contains("the store does not finish")));
         assert_eq!(held, 0);
         assert!(took + super::super::SHUTDOWN_TIMEOUT < Duration::from_secs(2), "{took:?}");
+    }
+
+    /// Who stays used to make one pass and no other: what no live subscription brings never came.
+    #[tokio::test]
+    async fn who_stays_looks_at_everything_again_from_time_to_time() {
+        let (events, theirs) = (events(), Arc::new(MemoryStore::default()));
+        put(&theirs, &events[1..]).await;
+        let relay = serve(&theirs).await;
+        let mut job = staying(&relay);
+        (job.config.full_pass_min, job.config.full_pass_max) = (Duration::from_millis(300), Duration::from_millis(400));
+        let ours = over(MemoryStore::default());
+        let hold = async |count: usize| {
+            while ours.store().count(vec![Filter::new()], 0).await.unwrap() != count as u64 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::select! {
+            ended = job.run(ours.clone(), |_, _| {}) => panic!("not all of it came: {ended:?}"),
+            () = async {
+                hold(EVENTS - 1).await;
+                // Behind the back of the relay service, which tells nobody.
+                put(&theirs, &events[..1]).await;
+                hold(EVENTS).await;
+            } => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn who_stays_ends_when_the_store_fails() {
+        let theirs = Arc::new(MemoryStore::default());
+        put(&theirs, &events()).await;
+        let relay = serve(&theirs).await;
+        let began = tokio::time::Instant::now();
+        let report = staying(&relay).run(over(OddStore::new(Commits::Fail)), |_, _| {}).await;
+        let report = report.unwrap_or_else(|failure| panic!("{failure:?}"));
+        assert!(began.elapsed() < Duration::from_secs(30), "not by the time limit");
+        assert!(report.relays[0].error.as_ref().is_some_and(|error| error.contains("the store failed")), "{report:?}");
     }
 }

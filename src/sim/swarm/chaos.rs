@@ -42,7 +42,7 @@ impl Chaos {
             let events = later_events(dice, lasts);
             for (at_secs, event) in events {
                 let relay = dice.pick(relays);
-                chaos.add(dice, at_secs, Deed::Publish(relay, vec![event]));
+                chaos.add(at_secs, Deed::Publish(relay, vec![event]));
             }
         }
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -63,7 +63,7 @@ impl Chaos {
         chaos
     }
 
-    fn add(&mut self, _dice: &mut Dice, at_secs: u64, deed: Deed) {
+    fn add(&mut self, at_secs: u64, deed: Deed) {
         let number = self.deeds.len();
         self.deeds.insert((Duration::from_secs(at_secs), number), deed);
     }
@@ -82,7 +82,7 @@ impl Chaos {
             "cut" => Deed::Cut(relay),
             "absence" => {
                 let back = at + dice.pick(&[2, 60, 800, 1_100, 4_000]);
-                self.add(dice, back, Deed::ComeBack(relay.clone()));
+                self.add(back, Deed::ComeBack(relay.clone()));
                 let connects = dice.pick(&[
                     Connects::Hangs,
                     Connects::Refused(crate::runtime::ConnectError::Refused("nobody listens".into())),
@@ -91,12 +91,12 @@ impl Chaos {
             }
             "full disk" => {
                 let freed = at + dice.between(1, 300);
-                self.add(dice, freed, Deed::FreeDisk(engine));
+                self.add(freed, Deed::FreeDisk(engine));
                 Deed::FillDisk(engine)
             }
             _ => Deed::Wish(engine, relay, dice.seed()),
         };
-        self.add(dice, at, deed);
+        self.add(at, deed);
     }
 
     /// Lets it all happen, and ends when the faults do.

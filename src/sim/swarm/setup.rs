@@ -1,14 +1,12 @@
 //! What a seed makes: relays with their events and faults, engines with their wishes.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::chaos::Chaos;
 use super::dice::Dice;
 use super::faults;
-use crate::engine::{Command, Config, Direction, RelayOptions, Rng};
-use crate::plan::Interest;
-use crate::protocol::{Event, Filter, FilterKey, RelayUrl};
+use crate::engine::{Config, Direction, RelayOptions, Rng};
+use crate::protocol::{Event, Filter, RelayUrl};
 use crate::serve::ServeConfig;
 use crate::sim::{DiskFaults, EngineId, NOW_SECS, NetFaults, Remote, World, authors, pool};
 use crate::store::Method;
@@ -91,7 +89,7 @@ impl Setup {
         config.planted = options.planted;
         let one_shot = config.one_shot;
         let engine = self.world.add_engine(config);
-        let held = some_events(dice, dice_held(self.events));
+        let held = some_events(dice, self.events.max(10));
         let held = if dice.chance(1, 2) { held } else { Vec::new() };
         self.world.give(engine, &held);
         let disk = disk_faults(dice);
@@ -125,19 +123,7 @@ pub(super) fn wish(world: &mut World, dice: &mut Dice, engine: EngineId, relay: 
     let has_large_pages = world.relay(relay).honest().config().page_events_max >= PAGE_OF_ALL;
     let method = dice.pick(&[None, None, None, None, Some(Method::Req)]).filter(|_| has_large_pages);
     let options = RelayOptions { direction, method, live: !one_shot };
-    let filters = filters(dice);
-    let node = world.node_mut(engine);
-    let mut interests = std::collections::BTreeSet::new();
-    for filter in filters {
-        node.filters.insert(FilterKey::of(&filter), filter.clone());
-        interests.insert(Interest::Opaque(Arc::new(filter)));
-    }
-    node.wishes.insert(relay.clone(), (interests.clone(), options));
-    world.command(engine, Command::SetInterests { relay: relay.clone(), interests, options });
-}
-
-fn dice_held(events: u64) -> u64 {
-    events.max(10)
+    world.sync_with(engine, relay, filters(dice), options);
 }
 
 fn some_events(dice: &mut Dice, most: u64) -> Vec<Event> {
