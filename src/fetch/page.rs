@@ -372,7 +372,8 @@ impl Page {
         if hint == EoseHint::Finish {
             self.state = State::Done;
             self.open_above = None;
-            return PageEnd::Drained;
+            // All below the second is here: that says nothing of the second itself.
+            return overflowed.map_or(PageEnd::Drained, PageEnd::Overflow);
         }
         let is_endless = self.edge.len() >= budget.answer_events_max() || self.stays >= budget.page_stays_max();
         if overflowed.is_none() && is_endless {
