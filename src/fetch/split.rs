@@ -30,6 +30,8 @@ pub struct Split {
     below: Option<u64>,
     /// The answer under way has events from below the second.
     reached_below: bool,
+    /// The answer under way has events that are newer than asked for: the relay ignores `until`.
+    has_newer: bool,
     limit: usize,
     queue: VecDeque<Filter>,
     asking: Option<(Filter, BTreeSet<Seen>)>,
@@ -48,6 +50,7 @@ impl Split {
             seen: full.seen,
             below: full.below,
             reached_below: false,
+            has_newer: false,
             limit,
             queue: VecDeque::new(),
             asking: None,
@@ -103,6 +106,7 @@ impl Split {
         self.left -= 1;
         self.asking = Some((next.clone(), BTreeSet::new()));
         self.reached_below = false;
+        self.has_newer = false;
         let since = self.below.filter(|_| self.raising).unwrap_or(self.second);
         Some(Window { since, until: self.second }.apply(&next).limit(self.limit))
     }
@@ -112,6 +116,7 @@ impl Split {
         let Some((_, part)) = &mut self.asking else { return Arrival::Unasked };
         let is_below = self.raising && self.below == Some(seen.created_at);
         if !is_below && seen.created_at != self.second {
+            self.has_newer |= seen.created_at > self.second;
             return Arrival::Unasked;
         }
         if !part.insert(seen) {
@@ -126,7 +131,9 @@ impl Split {
         let Some((filter, mut part)) = self.asking.take() else { return false };
         let events = part.len();
         budget.learn_page(events);
-        let whole = answered && (self.reached_below || !budget.may_be_cut(events, self.limit));
+        // An answer without what is known to be there is no answer to this.
+        let is_apt = !self.has_newer && (!self.raising || self.seen.is_subset(&part));
+        let whole = answered && is_apt && (self.reached_below || !budget.may_be_cut(events, self.limit));
         part.retain(|seen| seen.created_at == self.second);
         self.seen.extend(part);
         if self.seen.len() >= budget.answer_events_max() {

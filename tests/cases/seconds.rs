@@ -3,7 +3,7 @@
 use relaysync::engine::{Config, GapReason};
 use relaysync::protocol::{Event, Filter, Window};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{NOW_SECS, NegentropyRefused, PageCap, Remote, note};
+use relaysync::sim::{Direction, NOW_SECS, NegentropyRefused, PageCap, Remote, Seen, Turn, note};
 
 use crate::support::{Play, one_shot, play};
 
@@ -107,4 +107,18 @@ fn a_hint_below_a_full_second_does_not_end_it() {
         let engine = Config { page_events, ..one_shot() };
         Play::default().config(engine).with(Remote::configured(config, &events)).is_equal();
     }
+}
+
+/// An answer without the events that are known to be in a second proves nothing of it.
+#[test]
+fn an_answer_to_something_else_does_not_prove_a_second() {
+    let mut events: Vec<Event> = (0..60).map(|n| note(SECOND).content(format!("burst {n}")).sign()).collect();
+    events.extend((0..30).map(|n| note(SECOND + 10 + n).content(format!("newer {n}")).sign()));
+    let deaf = Seen(|direction, frame: String, _: &mut Turn| {
+        let is_raised = direction == Direction::Up && frame.contains("\"limit\":5000");
+        Some(if is_raised { frame.replace(&format!("\"until\":{SECOND},"), "") } else { frame })
+    });
+    let played = play(without_negentropy(Remote::with(&events).tamper(PageCap(20))).tamper(deaf));
+    let second = Window { since: SECOND, until: SECOND };
+    played.has_gaps(&[(second, GapReason::SecondOverflow { received: 20 })]);
 }

@@ -158,8 +158,9 @@ impl Kind {
         match self {
             // A piece of a frame comes, but not whose: to a client it is noise.
             Self::Frame(fault) => fault == FrameFault::TruncatedEvent,
-            // The honest copy does not come. That the relay has one cannot be known from a copy that proves nothing.
-            Self::Forged(_, place) => place == Place::Instead,
+            // The honest copy does not come. That the relay has one cannot be known from a copy that proves nothing. And
+            // made-up ids pad an answer, which passes for a larger page until they are checked.
+            Self::Forged(forgery, place) => place == Place::Instead || forgery == Forgery::Id,
             // What goes to the wrong subscription is missing from its own, whose answer ends honestly. Events beside the
             // honest ones hide nothing: what does not match, is newer than asked for, or belongs to nobody moves no page. But
             // an event of 1970 passes for the end of a page that breaks off behind it, with nothing between.
