@@ -35,6 +35,8 @@ pub struct Page {
     stays: u32,
     /// The relay was asked a second time for a window that it says is empty.
     is_confirming: bool,
+    /// Events from this second on may be news, sent beside the answer: they do not show how much a relay gives in one.
+    news_since_secs: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,7 +154,14 @@ impl Page {
             asked: 0,
             stays: 0,
             is_confirming: false,
+            news_since_secs: u64::MAX,
         }
+    }
+
+    /// What is dated from this second on, in seconds since 1970, may be news that came beside an answer.
+    #[must_use]
+    pub fn with_news_since(self, secs: u64) -> Self {
+        Self { news_since_secs: secs, ..self }
     }
 
     /// The filter of the next page, if one is to be asked for now.
@@ -256,7 +265,7 @@ impl Page {
     pub fn handle_end(&mut self, hint: EoseHint, budget: &mut Budget) -> PageEnd {
         let probing = matches!(self.state, State::Probing { .. });
         let page = std::mem::take(&mut self.page);
-        budget.learn_page(page.seen.len());
+        budget.learn_page(page.seen.iter().filter(|seen| seen.created_at < self.news_since_secs).count());
         if let State::LookingUp { window, .. } = self.state {
             self.state = State::Done;
             return if page.fresh > 0 { PageEnd::OldestFirst { window } } else { PageEnd::Drained };

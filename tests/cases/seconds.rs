@@ -122,3 +122,24 @@ fn an_answer_to_something_else_does_not_prove_a_second() {
     let second = Window { since: SECOND, until: SECOND };
     played.has_gaps(&[(second, GapReason::SecondOverflow { received: 20 })]);
 }
+
+/// What is published while a page is on its way comes beside it, and does not show that the relay gives more at once.
+#[test]
+fn news_beside_a_page_does_not_pass_for_a_larger_page() {
+    let events: Vec<Event> = (0..40).map(|n| note(SECOND).content(format!("burst {n}")).sign()).collect();
+    let mut pages = 0;
+    let busy = Seen(move |direction, frame: String, turn: &mut Turn| {
+        if direction == Direction::Down && frame.starts_with("[\"EOSE\"") {
+            pages += 1;
+            let name = frame.split('"').nth(3).unwrap_or_default().to_owned();
+            for n in (0..3).take_while(|_| pages == 1) {
+                let news = note(NOW_SECS).content(format!("news {n}")).sign();
+                turn.say(format!(r#"["EVENT","{name}",{}]"#, news.json_str()));
+            }
+        }
+        Some(frame)
+    });
+    let played = play(without_negentropy(Remote::with(&events).tamper(PageCap(20))).tamper(busy));
+    let second = Window { since: SECOND, until: SECOND };
+    played.has_gaps(&[(second, GapReason::SecondOverflow { received: 20 })]);
+}

@@ -268,7 +268,8 @@ impl History {
         if self.page.is_none() {
             let window = self.windows.pop_front()?;
             self.paged.push(window);
-            self.page = Some((Page::new(window), window));
+            let news_since_secs = self.asked_at_secs.saturating_sub(config.overlap_secs);
+            self.page = Some((Page::new(window).with_news_since(news_since_secs), window));
         }
         let (page, _) = self.page.as_mut()?;
         page.poll_ask(&filter, budget).map(|filter| Ask::Req(Purpose::Page, filter))
