@@ -211,11 +211,7 @@ impl World {
         let life = self.nodes[engine.0].life;
         match passage {
             Passage::Arrives(takes) if frame.len() > self.nodes[engine.0].config.frame_bytes_max => {
-                if let Some(wire) = self.wires.get(&client) {
-                    let relay = wire.relay.clone();
-                    self.schedule(takes, Happening::Left(relay, client));
-                }
-                self.end_wire(client, takes, Ending::TooLarge);
+                self.sever(client, takes, takes, Ending::TooLarge);
             }
             Passage::Arrives(takes) => self.schedule(takes, Happening::ToEngine(engine, life, conn, frame.into())),
             Passage::Breaks => self.break_wire(client),
@@ -231,8 +227,7 @@ impl World {
                     wire.bytes_up += frame.len();
                     if wire.bytes_up > self.outbound_bytes_max {
                         self.inject("connection backlogged");
-                        self.schedule(LATENCY, Happening::Left(relay, client));
-                        return self.end_wire(client, Duration::ZERO, Ending::Backlogged);
+                        return self.sever(client, LATENCY, Duration::ZERO, Ending::Backlogged);
                     }
                 }
                 self.schedule(takes, Happening::ToRelay(relay, client, frame));
@@ -261,11 +256,16 @@ impl World {
     /// The link breaks: both ends learn of it.
     pub(super) fn break_wire(&mut self, client: ClientId) {
         self.inject("connection broken");
+        self.sever(client, LATENCY, LATENCY, Ending::Broke);
+    }
+
+    /// A connection ends for both ends, each of which learns of it after a while.
+    fn sever(&mut self, client: ClientId, relay_learns_in: Duration, engine_learns_in: Duration, ending: Ending) {
         if let Some(wire) = self.wires.get(&client) {
             let relay = wire.relay.clone();
-            self.schedule(LATENCY, Happening::Left(relay, client));
+            self.schedule(relay_learns_in, Happening::Left(relay, client));
         }
-        self.end_wire(client, LATENCY, Ending::Broke);
+        self.end_wire(client, engine_learns_in, ending);
     }
 
     /// The engine's end learns that a connection is over.

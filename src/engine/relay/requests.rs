@@ -247,10 +247,15 @@ impl Relay {
         }
     }
 
+    /// Is a live subscription open for this?
+    fn is_open_live(&self, interest: &Interest) -> bool {
+        self.live.get(interest).is_some_and(|live| live.subscription.is_some())
+    }
+
     /// Is something that is wanted live not served so?
     pub(super) fn is_unserved(&self) -> bool {
-        let is_open = |interest| self.live.get(interest).is_some_and(|live| live.subscription.is_some());
-        self.options.live && self.options.direction.is_down() && !self.interests.target().iter().all(is_open)
+        let mut wanted = self.interests.target().iter();
+        self.options.live && self.options.direction.is_down() && !wanted.all(|interest| self.is_open_live(interest))
     }
 
     /// Sees to it that what is not served live is asked for from time to time.
@@ -268,8 +273,8 @@ impl Relay {
         self.live_due = true;
         self.renew_auth(ctx);
         self.live.values_mut().for_each(|live| (live.refused, live.futile) = (None, 0));
-        let is_open = |interest: &&Interest| self.live.get(interest).is_some_and(|live| live.subscription.is_some());
-        self.polled = self.interests.target().iter().filter(|interest| !is_open(interest)).cloned().collect();
+        let wanted = self.interests.target().iter();
+        self.polled = wanted.filter(|interest| !self.is_open_live(interest)).cloned().collect();
         self.stale.extend(self.polled.iter().cloned());
     }
 
