@@ -9,6 +9,7 @@ mod pins;
 pub mod program;
 mod runtime;
 pub mod serve;
+pub mod settings;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod swarm;

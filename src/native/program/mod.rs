@@ -1,6 +1,7 @@
 //! The `relaysync` program: arguments, exit status, and one module a command.
 
 pub mod arguments;
+mod config;
 mod count;
 mod demo;
 mod exit;
@@ -55,6 +56,7 @@ enum Command {
     Export(export::ExportArguments),
     Query(query::QueryArguments),
     Count(count::CountArguments),
+    Config(config::ConfigArguments),
     Demo(demo::DemoArguments),
     #[cfg(feature = "testing")]
     Sim(sim::SimArguments),
@@ -102,6 +104,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
+        Command::Config(arguments) => config::run(arguments),
         Command::Demo(arguments) => demo::run(arguments).await,
         #[cfg(feature = "testing")]
         Command::Sim(arguments) => sim::run(arguments).await,
