@@ -113,6 +113,9 @@ pub struct Config {
     /// Events sent and not yet acknowledged, at one relay.
     pub publish_in_flight_max: usize,
 
+    /// Events that wait to be passed on to one relay; beyond it they are left to the next pass over its filters.
+    pub outbox_events_max: usize,
+
     /// The largest frame taken from a relay, in bytes. strfry answers NEG-OPEN with up to 1 MB.
     pub frame_bytes_max: usize,
     /// Bytes that nobody asked for, since the last useful frame, before a relay is cut off as flooding.
@@ -213,6 +216,7 @@ impl Default for Config {
             negentropy_rounds_max: 20_000,
             negentropy_passes_max: 3,
             publish_in_flight_max: 64,
+            outbox_events_max: 10_000,
             frame_bytes_max: 4 << 20,
             unsolicited_bytes_max: 16 << 20,
             ingest_bytes_max: 4 << 20,

@@ -342,12 +342,20 @@ impl Engine {
     }
 
     fn handle_events(&mut self, ticket: Ticket, result: Result<Vec<Option<crate::store::Record>>, String>) {
-        let Some(Pending::Events { relay, history }) = self.pending.remove(&ticket) else { return };
+        let Some(pending) = self.pending.remove(&ticket) else { return };
         let records = match result {
             Ok(records) => records,
             Err(error) => return self.fail_store(error),
         };
-        self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
+        match pending {
+            Pending::Events { relay, history } => {
+                self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
+            }
+            Pending::Outbox { relay } => {
+                self.with_relay(relay, |relay, ctx| relay.handle_outbox_records(records, ctx));
+            }
+            Pending::Known { .. } => {}
+        }
     }
 
     fn poll_pipeline(&mut self) {

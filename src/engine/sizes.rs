@@ -17,6 +17,8 @@ pub struct Sizes {
     pub pipeline_ids: usize,
     /// Ids remembered by histories: of answers under way, of seconds that overflow a page, wanted, missing, to publish.
     pub history_ids: usize,
+    /// Events that others brought, on their way to relays that are to have them.
+    pub outbox_events: usize,
     /// Relays, connected or not.
     pub relays: usize,
     /// Histories under way.

@@ -304,6 +304,10 @@ impl Relay {
             }
             return;
         }
+        let refusal = (!accepted && !is_held_there(words)).then_some(words);
+        if self.handle_outbox_ok(id, refusal, ctx).is_some() {
+            return;
+        }
         let Some(record_owner) = self
             .histories
             .iter_mut()
@@ -312,7 +316,7 @@ impl Relay {
             return;
         };
         let (owner, record) = record_owner;
-        let refusal = if accepted || is_held_there(words) { None } else { Some(Refusal::read(words)) };
+        let refusal = refusal.map(Refusal::read);
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
             self.record_useful(ctx.now.instant);
             self.record_served();

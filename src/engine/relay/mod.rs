@@ -7,6 +7,7 @@ mod following;
 mod frames;
 mod lifecycle;
 mod live;
+mod outbox;
 mod packing;
 mod passes;
 mod probe;
@@ -21,7 +22,7 @@ use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
 };
-use crate::fetch::{History, Stage};
+use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Pack, Packs, Progress};
 use crate::protocol::{FilterKey, RelayUrl};
@@ -49,6 +50,7 @@ pub(super) struct Ctx<'a> {
 pub(super) enum Pending {
     Known { relay: usize, history: HistoryId, ids: Vec<[u8; 32]> },
     Events { relay: usize, history: HistoryId },
+    Outbox { relay: usize },
 }
 
 /// One relay.
@@ -99,6 +101,8 @@ pub(super) struct Relay {
     /// Connections that failed or were lost, since a request was brought to its end.
     fruitless: u32,
     auth_wait_until: Option<Instant>,
+    /// Events that others brought, on their way to this relay.
+    outbox: Publish,
     /// Events that this relay's sync has stored, for others to publish.
     pub stored: u64,
 }
@@ -139,6 +143,7 @@ impl Relay {
             cooldowns: 0,
             fruitless: 0,
             auth_wait_until: None,
+            outbox: Publish::new(config.publish_attempts_max, config.publish_load_events),
             stored: 0,
         }
     }
@@ -302,6 +307,7 @@ impl Relay {
     /// What this relay holds.
     pub(super) fn add_sizes(&self, sizes: &mut Sizes) {
         sizes.history_ids += self.histories.values().map(History::ids).sum::<usize>();
+        sizes.outbox_events += self.outbox.left();
         sizes.histories += self.histories.len();
         sizes.histories_waiting += self.waiting.len();
         sizes.subscriptions += self.session.subscriptions().count();
@@ -342,6 +348,7 @@ impl Relay {
     fn excuse_silence(&mut self, now: Instant) {
         self.session.excuse_silence(now);
         self.histories.values_mut().for_each(|history| history.publish_mut().excuse_silence(now));
+        self.outbox.excuse_silence(now);
     }
 
     fn close(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {
