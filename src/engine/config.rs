@@ -87,6 +87,14 @@ pub struct Config {
     pub ids_in_flight_max: usize,
     /// Subscriptions open at one relay, until it states or shows another limit.
     pub subscriptions_max: usize,
+    /// Repositories or roots named in one filter.
+    pub values_per_filter_max: usize,
+    /// Filters in one live subscription, until the relay states or shows that it takes fewer.
+    pub filters_per_request_max: usize,
+    /// The filters of one live subscription, in bytes, unless the relay states that it takes less.
+    pub request_bytes_max: usize,
+    /// Filters followed live at one relay, beyond which small ones are put together.
+    pub live_filters_max: usize,
     /// Histories under way at one relay; further ones wait.
     pub histories_active_max: usize,
 
@@ -194,6 +202,10 @@ impl Default for Config {
             ids_per_request: 256,
             ids_in_flight_max: 4,
             subscriptions_max: 16,
+            values_per_filter_max: 100,
+            filters_per_request_max: 10,
+            request_bytes_max: 60_000,
+            live_filters_max: 70,
             histories_active_max: 4,
             negentropy_frame_bytes_max: 60_000,
             negentropy_window_items: 250_000,

@@ -30,6 +30,17 @@ pub enum Command {
         /// How to sync it.
         options: RelayOptions,
     },
+    /// Something more, or less, is wanted of a relay; it is registered if it is new.
+    ChangeInterests {
+        /// The relay.
+        relay: RelayUrl,
+        /// What is wanted beside what was.
+        added: Vec<Interest>,
+        /// What is not wanted any more.
+        removed: Vec<Interest>,
+        /// How to sync it.
+        options: RelayOptions,
+    },
     /// The machine slept, the network came back, or somebody looks at what is held: every connection is probed, and
     /// relays that wait to be tried again may be tried at once. A sleep by which a deadline was missed, by more than
     /// [`Config::suspend_gap`](super::Config::suspend_gap), the engine notices by itself.

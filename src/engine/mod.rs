@@ -27,7 +27,6 @@ pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::ingest::{Outcomes, Pipeline, Work};
-use crate::plan::Interest;
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
@@ -213,9 +212,14 @@ impl Engine {
                     return;
                 }
                 let number = self.register(relay);
-                let packs = interests.iter().flat_map(Interest::packs).collect();
                 self.ended = false;
-                self.with_relay(number, |relay, ctx| relay.set_interests(packs, options, ctx));
+                self.with_relay(number, |relay, ctx| relay.set_interests(interests, options, ctx));
+            }
+            Command::ChangeInterests { relay, added, removed, options } => {
+                if !self.stopping {
+                    let number = self.register(relay);
+                    self.with_relay(number, |relay, ctx| relay.change_interests(added, &removed, options, ctx));
+                }
             }
             Command::Wake => self.wake(),
             Command::Stop => {
@@ -370,6 +374,9 @@ impl Engine {
         {
             self.progress_at = Some(self.now.instant + self.config.progress_interval);
             self.out.push_back(Effect::Notify(Notice::Progress(self.reports())));
+        }
+        if !self.stopping && !self.config.one_shot {
+            return;
         }
         let drained = self.pipeline.is_empty() || self.store_error.is_some();
         let done = drained && (self.store_error.is_some() || self.relays.iter().all(Relay::is_done));

@@ -143,6 +143,8 @@ pub struct Counters {
     pub connections: u64,
     /// Rate limits met.
     pub rate_limits: u64,
+    /// How often small live filters were put together, as there were too many.
+    pub consolidations: u64,
     /// Bytes of frames received.
     pub bytes_in: u64,
     /// Bytes of frames sent.

@@ -1,6 +1,6 @@
 //! Reading what a relay sends.
 
-use super::{Ctx, Live, Relay};
+use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival, History};
 use crate::ingest::{Source, Verified};
@@ -110,9 +110,7 @@ impl Relay {
     /// Shows an event to its owner. One that does not satisfy the filter was not asked for.
     fn offer_event(&mut self, id: u64, purpose: Purpose, owner: HistoryId, event: &Event) -> Arrival {
         if purpose == Purpose::Live {
-            let pack = self.live.iter().find(|(_, live)| live.id == owner).map(|(pack, _)| pack);
-            let wanted = pack.is_some_and(|pack| matches(&pack.filter(), event));
-            return if wanted { Arrival::New } else { Arrival::Unasked };
+            return if self.follows(owner, event) { Arrival::New } else { Arrival::Unasked };
         }
         match self.histories.get_mut(&owner) {
             Some(history) if matches(history.filter(), event) => history.handle_event(id, purpose, event),
@@ -121,6 +119,14 @@ impl Relay {
                 Arrival::Unasked
             }
             None => Arrival::Unasked,
+        }
+    }
+
+    /// Was this event asked for by a live subscription? One that is about to end may still bring what is wanted.
+    fn follows(&self, owner: HistoryId, event: &Event) -> bool {
+        match self.lives.get(owner).and_then(|live| live.packs.first()) {
+            Some(pack) if pack.layer().is_none() => pack.want(event),
+            _ => self.packs.want(event),
         }
     }
 
@@ -184,7 +190,7 @@ impl Relay {
 
     /// A live subscription is served.
     fn note_served(&mut self, owner: HistoryId) {
-        if let Some(live) = self.live.values_mut().find(|live| live.id == owner) {
+        if let Some(live) = self.lives.get_mut(owner) {
             live.last_refusal = None;
         }
     }
@@ -341,7 +347,7 @@ impl Relay {
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
         let was_tried = self.session.auth.accepted || self.session.auth.refused.is_some();
         let is_lacking = self.gaps.iter().any(|gap| matches!(gap.reason, GapReason::AuthRequired(_)))
-            || self.live.values().any(Live::lacks_auth);
+            || self.lives.iter().any(|(_, live)| live.lacks_auth());
         if was_tried && is_lacking {
             self.close(CloseReason::Done, ctx);
             self.health.record_closed();
@@ -420,7 +426,7 @@ impl Relay {
         if self.session.auth.futile > ctx.config.auth_futile_max {
             return;
         }
-        for live in self.live.values_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
+        for live in self.lives.iter_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
             live.refused = None;
         }
         self.live_due = true;

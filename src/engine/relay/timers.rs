@@ -69,7 +69,7 @@ impl Relay {
     fn owes_answer(&self, open: &Subscription) -> bool {
         match open.purpose {
             Purpose::Live => {
-                let by_since = || self.live.values().any(|live| live.id == open.history && live.by_since);
+                let by_since = || self.lives.get(open.history).is_some_and(|live| live.by_since);
                 open.probes || !open.answered && !by_since()
             }
             Purpose::Negentropy => !self.histories.get(&open.history).is_some_and(History::holds_reply),
