@@ -16,12 +16,14 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::discovery::Refused;
 use super::items::ItemCache;
 use super::pace::Pace;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
 };
+use crate::discover::Discovery;
 use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Pack, Packs, Progress};
@@ -43,6 +45,8 @@ pub(super) struct Ctx<'a> {
     pub items: &'a mut ItemCache,
     pub rng: &'a mut Rng,
     pub pace: &'a mut Pace,
+    pub discovery: &'a mut Option<Discovery>,
+    pub refused: &'a mut Refused,
 }
 
 /// Work handed to the store for a history: whose it is, and what was asked.
@@ -58,6 +62,8 @@ pub(super) struct Relay {
     pub url: RelayUrl,
     number: usize,
     options: RelayOptions,
+    /// Somebody has said how it is to be synced; discovery does not change that.
+    pub is_configured: bool,
     packs: Packs,
     progress: Progress,
     session: Session,
@@ -113,6 +119,7 @@ impl Relay {
             url,
             number,
             options: RelayOptions::default(),
+            is_configured: false,
             packs: Packs::new(config.values_per_filter_max),
             progress: Progress::default(),
             session: Session::default(),
