@@ -17,7 +17,7 @@ pub use parts::{Ask, HistoryParts, Need, Stage};
 
 use super::{Arrival, FullSecond, IdFetch, Page, Publish, Reconcile, Seen, Split};
 use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
-use crate::plan::Interest;
+use crate::plan::Pack;
 use crate::protocol::filter::matches;
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::relay::{Budget, Purpose};
@@ -30,7 +30,7 @@ pub struct History {
     /// Its number.
     pub id: HistoryId,
     /// What it fetches.
-    pub interest: Interest,
+    pub pack: Pack,
     /// The relay wants authentication before it goes on.
     pub waits_for_auth: bool,
     /// Events given to the pipeline and not settled yet.
@@ -42,7 +42,7 @@ pub struct History {
     /// The methods that brought something.
     pub methods: BTreeSet<Method>,
     relay: RelayUrl,
-    key: FilterKey,
+    filter: Arc<Filter>,
     options: RelayOptions,
     stage: Stage,
     loading_asked: bool,
@@ -60,6 +60,8 @@ pub struct History {
     checking: bool,
     /// Ids under which something came that is not genuine, and the number of the next attempt.
     forged: BTreeMap<[u8; 32], u8>,
+    /// Ids of events that came and that nobody wants.
+    unwanted: BTreeSet<[u8; 32]>,
     /// Has anything come that is not genuine?
     has_forged: bool,
     /// A negentropy reply that waits until downloads have caught up.
@@ -93,8 +95,8 @@ impl History {
             fallback: None,
             methods: BTreeSet::new(),
             relay: parts.relay,
-            key: FilterKey::of(parts.interest.filter()),
-            interest: parts.interest,
+            filter: parts.pack.filter(),
+            pack: parts.pack,
             options: parts.options,
             stage: Stage::Loading,
             loading_asked: false,
@@ -109,6 +111,7 @@ impl History {
             unchecked: Vec::new(),
             checking: false,
             forged: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
             has_forged: false,
             held_reply: None,
             close_reconciliation: None,
@@ -134,12 +137,12 @@ impl History {
 
     /// The filter.
     pub fn filter(&self) -> &Arc<Filter> {
-        self.interest.filter()
+        &self.filter
     }
 
     /// The filter's key.
     pub fn key(&self) -> &FilterKey {
-        &self.key
+        self.pack.key()
     }
 
     /// What the history needs of the store next, if anything.
@@ -244,7 +247,7 @@ impl History {
     }
 
     fn poll_fetch(&mut self, budget: &Budget, config: &Config) -> Option<Ask> {
-        let filter = self.interest.filter().clone();
+        let filter = self.filter.clone();
         if let Some(reconcile) = &mut self.reconcile {
             let (filter, message) = reconcile.poll_ask(&filter, budget.negentropy_frame_bytes_max())?;
             return Some(Ask::NegOpen(filter, message));
@@ -308,9 +311,16 @@ impl History {
     pub fn handle_mismatch(&mut self, purpose: Purpose, event: &Event) {
         if purpose == Purpose::Page
             && let Some((page, _)) = &mut self.page
-            && matches(&Filter { until: None, ..Filter::clone(self.interest.filter()) }, event)
+            && matches(&Filter { until: None, ..Filter::clone(&self.filter) }, event)
         {
             page.handle_event(Seen::of(event));
+        }
+    }
+
+    /// What came under this id is not wanted: it is not asked for again.
+    pub fn handle_unwanted(&mut self, id: [u8; 32], config: &Config) {
+        if self.unwanted.len() < config.answer_events_max {
+            self.unwanted.insert(id);
         }
     }
 
@@ -361,6 +371,7 @@ impl History {
             return 0;
         }
         let unknown = ids.iter().zip(known).filter(|(_, known)| !**known).map(|(id, _)| *id);
+        let unknown = unknown.filter(|id| !self.unwanted.contains(id));
         if config.dry_run {
             return unknown.count() as u64;
         }
@@ -399,7 +410,7 @@ impl History {
     pub fn note_early_eose(&mut self) {
         let window = Window::of(self.filter());
         if !self.gaps.iter().any(|gap| gap.reason == GapReason::EarlyEose) {
-            self.gaps.push(Gap { filter: self.key.clone(), window, reason: GapReason::EarlyEose });
+            self.gaps.push(Gap { filter: self.key().clone(), window, reason: GapReason::EarlyEose });
         }
     }
 
