@@ -4,6 +4,7 @@
 mod clock;
 mod config;
 mod dial;
+pub mod feed;
 mod http;
 mod pins;
 pub mod program;
