@@ -18,6 +18,7 @@ mod serve;
 mod signals;
 #[cfg(feature = "testing")]
 mod sim;
+mod status;
 pub mod store;
 pub mod sync;
 mod sync_run;
@@ -55,6 +56,7 @@ enum Command {
     Export(export::ExportArguments),
     Query(query::QueryArguments),
     Count(count::CountArguments),
+    Status(status::StatusArguments),
     Demo(demo::DemoArguments),
     #[cfg(feature = "testing")]
     Sim(sim::SimArguments),
@@ -102,6 +104,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
+        Command::Status(arguments) => status::run(arguments).await,
         Command::Demo(arguments) => demo::run(arguments).await,
         #[cfg(feature = "testing")]
         Command::Sim(arguments) => sim::run(arguments).await,
