@@ -27,6 +27,7 @@ pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::ingest::{Outcomes, Pipeline, Work};
+use crate::plan::Interest;
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
@@ -212,8 +213,9 @@ impl Engine {
                     return;
                 }
                 let number = self.register(relay);
+                let packs = interests.iter().flat_map(Interest::packs).collect();
                 self.ended = false;
-                self.with_relay(number, |relay, ctx| relay.set_interests(interests, options, ctx));
+                self.with_relay(number, |relay, ctx| relay.set_interests(packs, options, ctx));
             }
             Command::Wake => self.wake(),
             Command::Stop => {

@@ -1,42 +1,27 @@
 //! From what is wanted to what is to be done: target − pending − confirmed.
 
 mod coverage;
+mod interest;
+mod pack;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 pub use coverage::{Todo, windows_to_fetch};
+pub use interest::Interest;
+pub use pack::{ANNOUNCEMENT_KINDS, Pack};
 
-use crate::protocol::Filter;
-
-/// The atom of all planning: one thing that is wanted of a relay.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Interest {
-    /// Whatever satisfies this filter; what it means is the caller's affair.
-    Opaque(Arc<Filter>),
-}
-
-impl Interest {
-    /// The filter that fetches this interest.
-    pub fn filter(&self) -> &Arc<Filter> {
-        match self {
-            Self::Opaque(filter) => filter,
-        }
-    }
-}
-
-/// The interests of one relay, by how far they are. Every interest is in at most one of `pending` and `confirmed`.
+/// The packs of one relay, by how far they are. Every pack is in at most one of `pending` and `confirmed`.
 #[derive(Debug, Default)]
 pub struct Interests {
-    target: BTreeSet<Interest>,
-    pending: BTreeSet<Interest>,
-    confirmed: BTreeSet<Interest>,
+    target: BTreeSet<Pack>,
+    pending: BTreeSet<Pack>,
+    confirmed: BTreeSet<Pack>,
 }
 
 impl Interests {
     /// Replaces the target. Gives back what is under way or done and no longer wanted; it is forgotten here.
-    pub fn set_target(&mut self, target: BTreeSet<Interest>) -> Vec<Interest> {
-        let dropped: Vec<Interest> =
+    pub fn set_target(&mut self, target: BTreeSet<Pack>) -> Vec<Pack> {
+        let dropped: Vec<Pack> =
             self.pending.union(&self.confirmed).filter(|held| !target.contains(held)).cloned().collect();
         for interest in &dropped {
             self.pending.remove(interest);
@@ -47,8 +32,8 @@ impl Interests {
     }
 
     /// The three-way diff, `target − pending − confirmed`: what is to be begun. It is pending from now on.
-    pub fn begin_new(&mut self) -> Vec<Interest> {
-        let new: Vec<Interest> = self
+    pub fn begin_new(&mut self) -> Vec<Pack> {
+        let new: Vec<Pack> = self
             .target
             .iter()
             .filter(|interest| !self.pending.contains(interest) && !self.confirmed.contains(interest))
@@ -59,7 +44,7 @@ impl Interests {
     }
 
     /// A pending interest has been fetched, or given up with a gap on record.
-    pub fn confirm(&mut self, interest: &Interest) {
+    pub fn confirm(&mut self, interest: &Pack) {
         if let Some(interest) = self.pending.take(interest) {
             self.confirmed.insert(interest);
         }
@@ -77,17 +62,17 @@ impl Interests {
     }
 
     /// This one is to be looked at again.
-    pub fn unconfirm(&mut self, interest: &Interest) {
+    pub fn unconfirm(&mut self, interest: &Pack) {
         self.confirmed.remove(interest);
     }
 
     /// Everything wanted.
-    pub fn target(&self) -> &BTreeSet<Interest> {
+    pub fn target(&self) -> &BTreeSet<Pack> {
         &self.target
     }
 
     /// What has been fetched.
-    pub fn confirmed(&self) -> &BTreeSet<Interest> {
+    pub fn confirmed(&self) -> &BTreeSet<Pack> {
         &self.confirmed
     }
 
@@ -101,8 +86,8 @@ impl Interests {
 mod tests {
     use super::*;
 
-    fn interest(kind: u16) -> Interest {
-        Interest::Opaque(Arc::new(Filter::new().kind(kind.into())))
+    fn interest(kind: u16) -> Pack {
+        Pack::opaque(std::sync::Arc::new(crate::protocol::Filter::new().kind(kind.into())))
     }
 
     #[test]

@@ -110,8 +110,8 @@ impl Relay {
     /// Shows an event to its owner. One that does not satisfy the filter was not asked for.
     fn offer_event(&mut self, id: u64, purpose: Purpose, owner: HistoryId, event: &Event) -> Arrival {
         if purpose == Purpose::Live {
-            let interest = self.live.iter().find(|(_, live)| live.id == owner).map(|(interest, _)| interest);
-            let wanted = interest.is_some_and(|interest| matches(interest.filter(), event));
+            let pack = self.live.iter().find(|(_, live)| live.id == owner).map(|(pack, _)| pack);
+            let wanted = pack.is_some_and(|pack| matches(&pack.filter(), event));
             return if wanted { Arrival::New } else { Arrival::Unasked };
         }
         match self.histories.get_mut(&owner) {

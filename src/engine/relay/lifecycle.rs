@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, Planted, RelayOptions};
 use crate::fetch::Answer;
-use crate::plan::Interest;
-use crate::protocol::{FilterKey, RelayInfo};
+use crate::plan::Pack;
+use crate::protocol::RelayInfo;
 use crate::relay::session::Link;
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
@@ -14,7 +14,7 @@ use crate::runtime::CloseReason;
 impl Relay {
     pub(in crate::engine) fn set_interests(
         &mut self,
-        target: BTreeSet<Interest>,
+        target: BTreeSet<Pack>,
         options: RelayOptions,
         ctx: &mut Ctx<'_>,
     ) {
@@ -23,23 +23,23 @@ impl Relay {
         self.options = options;
         self.given_up = false;
         self.live_due = true;
-        let dropped: BTreeSet<Interest> = self.interests.set_target(target).into_iter().collect();
+        let dropped: BTreeSet<Pack> = self.interests.set_target(target).into_iter().collect();
         if is_other_way {
             self.retries.clear();
             self.waiting.clear();
             self.interests.clear();
         }
-        self.waiting.retain(|interest| !dropped.contains(interest));
-        self.drop_histories(|history| is_other_way || dropped.contains(&history.interest), ctx);
-        for interest in &dropped {
-            self.forget_gaps(&FilterKey::of(interest.filter()));
-            self.stale.remove(interest);
-            self.retries.remove(interest);
-            self.drop_live(interest, ctx);
+        self.waiting.retain(|pack| !dropped.contains(pack));
+        self.drop_histories(|history| is_other_way || dropped.contains(&history.pack), ctx);
+        for pack in &dropped {
+            self.forget_gaps(pack.key());
+            self.stale.remove(pack);
+            self.retries.remove(pack);
+            self.drop_live(pack, ctx);
         }
         if !options.live {
-            let live: Vec<Interest> = self.live.keys().cloned().collect();
-            live.iter().for_each(|interest| self.drop_live(interest, ctx));
+            let live: Vec<Pack> = self.live.keys().cloned().collect();
+            live.iter().for_each(|pack| self.drop_live(pack, ctx));
         }
         self.waiting.extend(self.interests.begin_new());
         self.pump(ctx);

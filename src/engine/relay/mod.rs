@@ -20,7 +20,7 @@ use super::{
 };
 use crate::fetch::{History, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
-use crate::plan::{Interest, Interests};
+use crate::plan::{Interests, Pack};
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Refusal, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
@@ -47,7 +47,7 @@ pub(super) enum Pending {
     Events { relay: usize, history: HistoryId },
 }
 
-/// A subscription to what is new, for one interest.
+/// A subscription to what is new, for one pack.
 #[derive(Debug)]
 struct Live {
     /// The number under which its events are counted.
@@ -91,21 +91,21 @@ pub(super) struct Relay {
     budget: Budget,
     histories: BTreeMap<HistoryId, History>,
     /// Interests begun that wait for room among the active histories.
-    waiting: VecDeque<Interest>,
-    live: BTreeMap<Interest, Live>,
+    waiting: VecDeque<Pack>,
+    live: BTreeMap<Pack, Live>,
     /// Some live subscription is to be opened.
     live_due: bool,
     /// When what the relay does not serve live is asked for next.
     live_retry_at: Option<Instant>,
     /// Interests whose history is to be fetched once more: their live subscription was opened after it had begun, or is
     /// not served. Nothing is proven of them by what comes live until then.
-    stale: BTreeSet<Interest>,
+    stale: BTreeSet<Pack>,
     /// Filters whose last pass has left gaps.
-    retries: BTreeMap<Interest, Retry>,
+    retries: BTreeMap<Pack, Retry>,
     /// When everything is to be begun anew.
     full_pass_at: Option<Instant>,
     /// Of the stale ones, those that are not served live: their next pass fetches only what is new.
-    polled: BTreeSet<Interest>,
+    polled: BTreeSet<Pack>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
     counters: Counters,
@@ -249,7 +249,7 @@ impl Relay {
             self.close_requests_of(id, ctx);
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
-            self.interests.confirm(&history.interest);
+            self.interests.confirm(&history.pack);
             self.plan_after(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
@@ -344,8 +344,8 @@ impl Relay {
             return;
         }
         self.interests.clear();
-        for interest in self.interests.target() {
-            ctx.items.forget(&FilterKey::of(interest.filter()));
+        for pack in self.interests.target() {
+            ctx.items.forget(pack.key());
         }
         self.waiting.extend(self.interests.begin_new());
     }

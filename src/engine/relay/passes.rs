@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::{Ctx, Relay};
 use crate::engine::{HistoryId, RelayOptions};
 use crate::fetch::{History, HistoryParts};
-use crate::plan::{Interest, Todo, windows_to_fetch};
-use crate::protocol::{FilterKey, Window};
+use crate::plan::{Pack, Todo, windows_to_fetch};
 use crate::runtime::{Instant, Now};
 use crate::store::Method;
 
@@ -31,41 +30,40 @@ impl Relay {
         }
     }
 
-    /// Begins the next interest that waits.
+    /// Begins the next pack that waits.
     pub(super) fn begin_history(&mut self, ctx: &mut Ctx<'_>) -> Option<HistoryId> {
-        let interest = self.waiting.pop_front()?;
-        self.forget_gaps(&FilterKey::of(interest.filter()));
-        self.stale.remove(&interest);
-        if let Some(retry) = self.retries.get_mut(&interest) {
+        let pack = self.waiting.pop_front()?;
+        self.forget_gaps(pack.key());
+        self.stale.remove(&pack);
+        if let Some(retry) = self.retries.get_mut(&pack) {
             retry.at = None;
         }
         let id = ctx.tickets.next_history();
-        let (todo, method) = self.todo(&interest, ctx);
-        self.polled.remove(&interest);
+        let (todo, method) = self.todo(&pack, ctx);
+        self.polled.remove(&pack);
         let options = RelayOptions { method, ..self.options };
-        let parts = HistoryParts { id, interest, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
+        let parts = HistoryParts { id, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
         self.histories.insert(id, history);
         Some(id)
     }
 
-    /// What is left to fetch of an interest, and how. After a short absence of a live relay that is what it may have
+    /// What is left to fetch of a pack, and how. After a short absence of a live relay that is what it may have
     /// got meanwhile, and REQ with `since` costs less than a comparison of everything.
-    fn todo(&self, interest: &Interest, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
-        let (filter, key) = (interest.filter(), FilterKey::of(interest.filter()));
-        let window = Window::of(filter);
+    fn todo(&self, pack: &Pack, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
+        let (window, key) = (pack.window(), pack.key());
         // What the relay lacks shows only when all that it has is known.
         let proofs = match self.coverage.get(&key) {
             Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
-        let valid_for = match self.polled.contains(interest) {
+        let valid_for = match self.polled.contains(pack) {
             true => ctx.config.live_retry_proofs,
             false => ctx.config.quick_reconnect_max,
         };
         let todo = windows_to_fetch(window, proofs, ctx.now.unix_secs, valid_for, ctx.config.overlap_secs);
         // Where a gap is left, every way to fetch is open again.
-        let quick = self.was_live && !todo.kept.is_empty() && !self.retries.contains_key(interest);
+        let quick = self.was_live && !todo.kept.is_empty() && !self.retries.contains_key(pack);
         let method = self.options.method.or(quick.then_some(Method::Req));
         (todo, method)
     }
@@ -129,16 +127,16 @@ impl Relay {
     /// A pass over a filter has ended: if with gaps, it is looked at again, later each time.
     pub(super) fn plan_after(&mut self, history: &History, ctx: &Ctx<'_>) {
         if history.gaps.is_empty() {
-            self.retries.remove(&history.interest);
+            self.retries.remove(&history.pack);
             return;
         }
         if ctx.config.one_shot || self.given_up {
             return;
         }
         let (base, most) = (ctx.config.gap_retry_base, ctx.config.full_pass_min);
-        let before = self.retries.get(&history.interest);
+        let before = self.retries.get(&history.pack);
         let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
-        self.retries.insert(history.interest.clone(), Retry { wait, at: Some(ctx.now.instant + wait) });
+        self.retries.insert(history.pack.clone(), Retry { wait, at: Some(ctx.now.instant + wait) });
     }
 
     /// When the next filter is to be looked at again.
@@ -157,9 +155,9 @@ impl Relay {
             self.note_live(ctx.now);
             self.renew_auth(ctx);
         }
-        for (interest, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
+        for (pack, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
-            self.interests.unconfirm(interest);
+            self.interests.unconfirm(pack);
         }
         self.waiting.extend(self.interests.begin_new());
     }
@@ -171,9 +169,9 @@ impl Relay {
     pub(super) fn note_live(&mut self, now: Now) {
         let Some(until) = self.session.served_until_secs(now).filter(|_| self.options.live) else { return };
         self.was_live = true;
-        for interest in self.interests.confirmed().iter().filter(|interest| !self.stale.contains(interest)) {
-            let Some((since, is_dated)) = self.live_since_secs(interest) else { continue };
-            let Some(coverage) = self.coverage.get_mut(&FilterKey::of(interest.filter())) else { continue };
+        for pack in self.interests.confirmed().iter().filter(|pack| !self.stale.contains(pack)) {
+            let Some((since, is_dated)) = self.live_since_secs(pack) else { continue };
+            let Some(coverage) = self.coverage.get_mut(pack.key()) else { continue };
             for proof in &mut coverage.windows {
                 if proof.asked_at_secs >= since && !is_dated {
                     proof.asked_at_secs = proof.asked_at_secs.max(until);
@@ -183,10 +181,10 @@ impl Relay {
         }
     }
 
-    /// Since when, in seconds since 1970, the relay sends what is new for an interest, if it does; and whether that is
+    /// Since when, in seconds since 1970, the relay sends what is new for a pack, if it does; and whether that is
     /// only what is dated so.
-    fn live_since_secs(&self, interest: &Interest) -> Option<(u64, bool)> {
-        let live = self.live.get(interest)?;
+    fn live_since_secs(&self, pack: &Pack) -> Option<(u64, bool)> {
+        let live = self.live.get(pack)?;
         let open = self.session.subscription(live.subscription?).filter(|open| open.answered)?;
         Some((open.opened_secs, live.is_dated))
     }

@@ -5,7 +5,7 @@ use crate::engine::items::{self, Wanted};
 use crate::engine::{Effect, HistoryId};
 use crate::fetch::{Answer, Ask, History, Need};
 use crate::ingest::Source;
-use crate::plan::Interest;
+use crate::plan::Pack;
 use crate::protocol::message::client;
 use crate::protocol::{Event, Filter};
 use crate::relay::session::{Subscription, wire_name};
@@ -179,9 +179,9 @@ impl Relay {
         }
         self.live_due = false;
         let Some(conn) = self.session.conn() else { return };
-        let interests: Vec<Interest> = self.interests.target().iter().cloned().collect();
-        for interest in interests {
-            if self.live.get(&interest).is_some_and(|live| live.subscription.is_some() || live.refused.is_some()) {
+        let interests: Vec<Pack> = self.interests.target().iter().cloned().collect();
+        for pack in interests {
+            if self.live.get(&pack).is_some_and(|live| live.subscription.is_some() || live.refused.is_some()) {
                 continue;
             }
             if !self.has_room_for_live() {
@@ -189,8 +189,8 @@ impl Relay {
                 self.live_due = true;
                 break;
             }
-            let is_dated = self.is_dated(&interest);
-            let live = self.live.entry(interest.clone()).or_insert_with(|| Live {
+            let is_dated = self.is_dated(&pack);
+            let live = self.live.entry(pack.clone()).or_insert_with(|| Live {
                 id: ctx.tickets.next_history(),
                 subscription: None,
                 by_since: false,
@@ -202,11 +202,11 @@ impl Relay {
             let subscription = self.session.open(live.id, Purpose::Live, ctx.now);
             live.subscription = Some(subscription);
             live.is_dated = is_dated;
-            let filter = self.live_filter(&interest, ctx);
-            let begun = self.histories.values().any(|history| history.interest == interest);
+            let filter = self.live_filter(&pack, ctx);
+            let begun = self.histories.values().any(|history| history.pack == pack);
             let is_only = self.budget.subscriptions_max() == 1;
-            if !is_only && (begun || self.interests.confirmed().contains(&interest)) {
-                self.stale.insert(interest);
+            if !is_only && (begun || self.interests.confirmed().contains(&pack)) {
+                self.stale.insert(pack);
             }
             let frame = client::req(&wire_name(subscription), [&filter]);
             self.send(ctx, conn, frame);
@@ -215,14 +215,14 @@ impl Relay {
 
     /// How a live subscription is asked for. The only one that a relay allows follows its history: it asks for what came
     /// meanwhile, too.
-    pub(super) fn live_filter(&self, interest: &Interest, ctx: &Ctx<'_>) -> Filter {
+    pub(super) fn live_filter(&self, pack: &Pack, ctx: &Ctx<'_>) -> Filter {
         let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
-        live_filter(interest.filter(), self.is_dated(interest), since_secs)
+        live_filter(&pack.filter(), self.is_dated(pack), since_secs)
     }
 
     /// Is a live subscription asked for by `since`? Then what is dated back does not come.
-    pub(super) fn is_dated(&self, interest: &Interest) -> bool {
-        self.budget.subscriptions_max() == 1 || self.live.get(interest).is_some_and(|live| live.by_since)
+    pub(super) fn is_dated(&self, pack: &Pack) -> bool {
+        self.budget.subscriptions_max() == 1 || self.live.get(pack).is_some_and(|live| live.by_since)
     }
 
     /// Where live holds what histories need, as a lower limit has shown, it makes room for one of them.
@@ -248,14 +248,14 @@ impl Relay {
     }
 
     /// Is a live subscription open for this?
-    fn is_open_live(&self, interest: &Interest) -> bool {
-        self.live.get(interest).is_some_and(|live| live.subscription.is_some())
+    fn is_open_live(&self, pack: &Pack) -> bool {
+        self.live.get(pack).is_some_and(|live| live.subscription.is_some())
     }
 
     /// Is something that is wanted live not served so?
     pub(super) fn is_unserved(&self) -> bool {
         let mut wanted = self.interests.target().iter();
-        self.options.live && self.options.direction.is_down() && !wanted.all(|interest| self.is_open_live(interest))
+        self.options.live && self.options.direction.is_down() && !wanted.all(|pack| self.is_open_live(pack))
     }
 
     /// Sees to it that what is not served live is asked for from time to time.
@@ -274,22 +274,22 @@ impl Relay {
         self.renew_auth(ctx);
         self.live.values_mut().for_each(|live| (live.refused, live.futile) = (None, 0));
         let wanted = self.interests.target().iter();
-        self.polled = wanted.filter(|interest| !self.is_open_live(interest)).cloned().collect();
+        self.polled = wanted.filter(|pack| !self.is_open_live(pack)).cloned().collect();
         self.stale.extend(self.polled.iter().cloned());
     }
 
     /// Fetches what came between the beginning of a history and that of its live subscription.
     fn renew_stale(&mut self) {
         let confirmed = self.interests.confirmed();
-        let due: Vec<Interest> = self.stale.iter().filter(|interest| confirmed.contains(interest)).cloned().collect();
-        for interest in due {
-            self.interests.unconfirm(&interest);
+        let due: Vec<Pack> = self.stale.iter().filter(|pack| confirmed.contains(pack)).cloned().collect();
+        for pack in due {
+            self.interests.unconfirm(&pack);
         }
         self.waiting.extend(self.interests.begin_new());
     }
 
-    pub(super) fn drop_live(&mut self, interest: &Interest, ctx: &mut Ctx<'_>) {
-        if let Some(subscription) = self.live.remove(interest).and_then(|live| live.subscription) {
+    pub(super) fn drop_live(&mut self, pack: &Pack, ctx: &mut Ctx<'_>) {
+        if let Some(subscription) = self.live.remove(pack).and_then(|live| live.subscription) {
             self.close_subscription(subscription, ctx);
         }
     }

@@ -380,6 +380,6 @@ impl History {
                 Window { since: last.window.since.min(window.since), until: last.window.until.max(window.until) };
             return;
         }
-        self.gaps.push(Gap { filter: self.key.clone(), window, reason });
+        self.gaps.push(Gap { filter: self.key().clone(), window, reason });
     }
 }

@@ -17,7 +17,7 @@ pub use parts::{Ask, HistoryParts, Need, Stage};
 
 use super::{Arrival, FullSecond, IdFetch, Page, Publish, Reconcile, Seen, Split};
 use crate::engine::{Config, Direction, Gap, GapReason, HistoryId, RelayOptions};
-use crate::plan::Interest;
+use crate::plan::Pack;
 use crate::protocol::filter::matches;
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::relay::{Budget, Purpose};
@@ -30,7 +30,7 @@ pub struct History {
     /// Its number.
     pub id: HistoryId,
     /// What it fetches.
-    pub interest: Interest,
+    pub pack: Pack,
     /// The relay wants authentication before it goes on.
     pub waits_for_auth: bool,
     /// Events given to the pipeline and not settled yet.
@@ -42,7 +42,7 @@ pub struct History {
     /// The methods that brought something.
     pub methods: BTreeSet<Method>,
     relay: RelayUrl,
-    key: FilterKey,
+    filter: Arc<Filter>,
     options: RelayOptions,
     stage: Stage,
     loading_asked: bool,
@@ -93,8 +93,8 @@ impl History {
             fallback: None,
             methods: BTreeSet::new(),
             relay: parts.relay,
-            key: FilterKey::of(parts.interest.filter()),
-            interest: parts.interest,
+            filter: parts.pack.filter(),
+            pack: parts.pack,
             options: parts.options,
             stage: Stage::Loading,
             loading_asked: false,
@@ -134,12 +134,12 @@ impl History {
 
     /// The filter.
     pub fn filter(&self) -> &Arc<Filter> {
-        self.interest.filter()
+        &self.filter
     }
 
     /// The filter's key.
     pub fn key(&self) -> &FilterKey {
-        &self.key
+        self.pack.key()
     }
 
     /// What the history needs of the store next, if anything.
@@ -244,7 +244,7 @@ impl History {
     }
 
     fn poll_fetch(&mut self, budget: &Budget, config: &Config) -> Option<Ask> {
-        let filter = self.interest.filter().clone();
+        let filter = self.filter.clone();
         if let Some(reconcile) = &mut self.reconcile {
             let (filter, message) = reconcile.poll_ask(&filter, budget.negentropy_frame_bytes_max())?;
             return Some(Ask::NegOpen(filter, message));
@@ -308,7 +308,7 @@ impl History {
     pub fn handle_mismatch(&mut self, purpose: Purpose, event: &Event) {
         if purpose == Purpose::Page
             && let Some((page, _)) = &mut self.page
-            && matches(&Filter { until: None, ..Filter::clone(self.interest.filter()) }, event)
+            && matches(&Filter { until: None, ..Filter::clone(&self.filter) }, event)
         {
             page.handle_event(Seen::of(event));
         }
@@ -399,7 +399,7 @@ impl History {
     pub fn note_early_eose(&mut self) {
         let window = Window::of(self.filter());
         if !self.gaps.iter().any(|gap| gap.reason == GapReason::EarlyEose) {
-            self.gaps.push(Gap { filter: self.key.clone(), window, reason: GapReason::EarlyEose });
+            self.gaps.push(Gap { filter: self.key().clone(), window, reason: GapReason::EarlyEose });
         }
     }
 

@@ -1,7 +1,7 @@
 //! What goes into a history and what comes out of it.
 
 use crate::engine::{HistoryId, RelayOptions};
-use crate::plan::{Interest, Todo};
+use crate::plan::{Pack, Todo};
 use crate::protocol::{Filter, RelayUrl};
 use crate::relay::Purpose;
 use crate::store::{Coverage, Record};
@@ -64,7 +64,7 @@ pub struct HistoryParts {
     /// Its number.
     pub id: HistoryId,
     /// What it fetches.
-    pub interest: Interest,
+    pub pack: Pack,
     /// From whom.
     pub relay: RelayUrl,
     /// How.
