@@ -5,6 +5,7 @@ pub mod admin;
 mod clock;
 mod config;
 mod dial;
+pub mod hook;
 mod http;
 mod pins;
 pub mod program;
