@@ -1,10 +1,12 @@
 //! The native runtime: tokio's clock and tasks, TCP and TLS sockets, the embedded store, the relay service, and the
 //! `relaysync` program.
 
+pub mod admin;
 mod clock;
 mod config;
 mod dial;
 pub mod feed;
+pub mod hook;
 mod http;
 mod pins;
 pub mod program;

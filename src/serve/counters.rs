@@ -1,7 +1,7 @@
 //! What a server has seen since it started. Every bound that bites is counted here.
 
 /// Counts since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
     /// Connections opened.
     pub clients: u64,

@@ -8,6 +8,8 @@ mod demo;
 mod events;
 mod sim;
 #[cfg(unix)]
+mod status;
+#[cfg(unix)]
 mod stop;
 mod store;
 mod usage;

@@ -19,6 +19,7 @@ mod serve;
 mod signals;
 #[cfg(feature = "testing")]
 mod sim;
+mod status;
 pub mod store;
 pub mod sync;
 mod sync_run;
@@ -57,6 +58,7 @@ enum Command {
     Query(query::QueryArguments),
     Count(count::CountArguments),
     Config(config::ConfigArguments),
+    Status(status::StatusArguments),
     Demo(demo::DemoArguments),
     #[cfg(feature = "testing")]
     Sim(sim::SimArguments),
@@ -105,6 +107,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
         Command::Config(arguments) => config::run(arguments),
+        Command::Status(arguments) => status::run(arguments).await,
         Command::Demo(arguments) => demo::run(arguments).await,
         #[cfg(feature = "testing")]
         Command::Sim(arguments) => sim::run(arguments).await,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Acceptance, Loaded, Mistake, Origin, Settings};
-use crate::protocol::RelayUrl;
+use super::{Loaded, Mistake, Origin, Settings};
+use crate::discover::{Accept, DiscoverConfig};
 
 /// All mistakes of that kind.
 pub(super) fn mistakes(loaded: &Loaded) -> Vec<Mistake> {
@@ -14,6 +14,10 @@ pub(super) fn mistakes(loaded: &Loaded) -> Vec<Mistake> {
     checking.hook();
     checking.listeners();
     checking.mistakes
+}
+
+fn allows_nobody(config: &DiscoverConfig) -> bool {
+    config.allow_authors.is_empty() && config.allow_repositories.is_empty()
 }
 
 struct Checking<'a> {
@@ -44,33 +48,30 @@ impl<'a> Checking<'a> {
             self.fault(&["relay.beside_filter"], "it means nothing without relay.beside".to_owned());
         }
         if let Some(beside) = &relay.beside
-            && self.settings().discovery.block_relays.contains(beside)
+            && self.settings().discovery.config.block_relays.contains(beside)
         {
             self.fault(&["discovery.block_relays"], format!("it blocks {beside}, which is relay.beside"));
         }
     }
 
     fn discovery(&mut self) {
-        let Settings { discovery, relay, .. } = self.settings();
-        if !discovery.enabled {
-            return;
-        }
-        let has_sources = !discovery.bootstrap.is_empty() || relay.listen.is_some() || relay.beside.is_some();
-        match discovery.accept {
-            Acceptance::Listed if has_sources && self.settings().service_urls().is_empty() => {
+        let Some(config) = self.settings().discover() else { return };
+        let relay = &self.settings().relay;
+        let has_sources = !config.bootstrap.is_empty() || relay.listen.is_some() || relay.beside.is_some();
+        match config.accept {
+            Accept::Listed if has_sources && config.service_urls.is_empty() && allows_nobody(&config) => {
                 let reason = "announcements are accepted that list our service, but under no URL is it known; set \
                               relay.urls (or discovery.service_urls) to the URLs in announcements, accept \"allowed\" or \
                               \"all\", or turn discovery off by discovery.enabled = false";
                 self.fault(&["discovery.accept", "relay.listen", "relay.beside", "discovery.bootstrap"], reason.into());
             }
-            Acceptance::Allowed if discovery.allow_authors.is_empty() && discovery.allow_repositories.is_empty() => {
+            Accept::Allowed if allows_nobody(&config) => {
                 let reason = "nobody is allowed; set discovery.allow_authors or discovery.allow_repositories";
                 self.fault(&["discovery.accept"], reason.to_owned());
             }
             _ => {}
         }
-        let blocked: Vec<&RelayUrl> = discovery.bootstrap.intersection(&discovery.block_relays).collect();
-        for relay in blocked {
+        for relay in config.bootstrap.iter().filter(|relay| config.block_relays.contains(relay)) {
             self.fault(&["discovery.block_relays"], format!("it blocks {relay}, which is one of discovery.bootstrap"));
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::number::{self, DURATION_FORM, Number, Unit};
 use super::raw::{Fault, Raw};
-use super::value::Value;
-use crate::protocol::PublicKey;
+use super::value::{ServiceUrl, Value};
+use crate::protocol::{PublicKey, RelayUrl};
 
 /// The name of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,6 +119,11 @@ impl<'w> Section<'w> {
         self.slot(key, about, &mut Seconds(secs));
     }
 
+    /// URLs of our service: as relay or as git server.
+    pub(super) fn service_urls(&mut self, key: &'static str, urls: &mut Vec<RelayUrl>, about: &'static str) {
+        self.slot(key, about, &mut ServiceUrls(urls));
+    }
+
     fn slot(&mut self, key: &'static str, about: &'static str, slot: &mut dyn Slot) {
         self.walker.key(Name { section: self.name, key }, about, slot);
     }
@@ -158,6 +163,23 @@ impl Slot for HexKey<'_> {
 
     fn example(&self) -> String {
         PublicKey::example()
+    }
+}
+
+struct ServiceUrls<'a>(&'a mut Vec<RelayUrl>);
+
+impl Slot for ServiceUrls<'_> {
+    fn read(&mut self, raw: &Raw) -> Result<(), Vec<Fault>> {
+        *self.0 = Vec::<ServiceUrl>::read(raw)?.into_iter().map(|url| url.0).collect();
+        Ok(())
+    }
+
+    fn write(&self) -> Option<String> {
+        self.0.write()
+    }
+
+    fn example(&self) -> String {
+        Vec::<ServiceUrl>::example()
     }
 }
 

@@ -40,7 +40,7 @@ impl Flag {
 }
 
 /// Settings, and where those were set that are not as in the defaults.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Loaded {
     /// The settings.
     pub settings: Settings,

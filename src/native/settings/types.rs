@@ -1,22 +1,24 @@
 //! The settings of a daemon.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nostr::nips::nip01::Coordinate;
-
 use super::value::Text;
+use crate::discover::DiscoverConfig;
 use crate::engine::Config;
 use crate::native::SocketConfig;
+use crate::native::admin::AdminConfig;
+use crate::native::feed::FeedBounds;
+use crate::native::hook::{HookConfig, HookTarget, HookUrl};
 use crate::native::serve::ServiceConfig;
 use crate::native::store::NativeStoreConfig;
-use crate::protocol::{Filter, PublicKey, RelayUrl};
+use crate::protocol::{Filter, RelayUrl};
+use crate::store::StoreConfig;
 
 /// Everything that can be set. What is not is as in the defaults.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the events are held.
     pub store: StoreSettings,
@@ -26,7 +28,7 @@ pub struct Settings {
     pub relay: RelaySettings,
     /// Which relays and repositories are found and followed.
     pub discovery: DiscoverySettings,
-    /// How relays are synced with.
+    /// How relays are synced with; its `discovery` is in `discovery`: see [`Settings::engine`].
     pub sync: Config,
     /// Sockets to relays. What the engine bounds too is as in `sync`: see [`Settings::sockets`].
     pub sockets: SocketConfig,
@@ -73,13 +75,28 @@ impl Settings {
     /// How the embedded relay is to serve.
     pub fn service(&self) -> ServiceConfig {
         let mut service = self.relay.service.clone();
-        service.serve.urls = self.relay.urls.iter().cloned().collect();
+        service.serve.urls.clone_from(&self.relay.urls);
         service
     }
 
-    /// All URLs under which others know our service.
-    pub fn service_urls(&self) -> BTreeSet<RelayUrl> {
-        self.discovery.service_urls.union(&self.relay.urls).cloned().collect()
+    /// How the store is to be opened.
+    pub fn store(&self) -> NativeStoreConfig {
+        NativeStoreConfig {
+            store: StoreConfig { own_urls: self.relay.urls.clone() },
+            cache_bytes_max: self.store.cache_bytes_max,
+        }
+    }
+
+    /// How the engine is to work, discovery included.
+    pub fn engine(&self) -> Config {
+        Config { discovery: self.discover(), ..self.sync.clone() }
+    }
+
+    /// How relays are to be discovered; `None` for not at all.
+    pub fn discover(&self) -> Option<DiscoverConfig> {
+        let mut config = self.discovery.config.clone();
+        config.service_urls.extend(self.relay.urls.iter().cloned());
+        self.discovery.enabled.then_some(config)
     }
 }
 
@@ -109,7 +126,7 @@ pub struct IdentitySettings {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RelaySettings {
     /// The URLs under which others know our service.
-    pub urls: BTreeSet<RelayUrl>,
+    pub urls: Vec<RelayUrl>,
     /// Embedded: be the relay, on this address.
     pub listen: Option<SocketAddr>,
     /// Beside: an existing relay that holds our events.
@@ -120,185 +137,77 @@ pub struct RelaySettings {
     pub service: ServiceConfig,
 }
 
-/// Which announcements of repositories are accepted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Acceptance {
-    /// Those that list our service.
-    #[default]
-    Listed,
-    /// Those of allowed authors and allowed repositories.
-    Allowed,
-    /// All.
-    All,
-}
-
-impl Text for Acceptance {
-    const FORM: &'static str = "\"listed\", \"allowed\" or \"all\"";
-    const EXAMPLE: &'static str = "\"listed\"";
-
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "listed" => Ok(Self::Listed),
-            "allowed" => Ok(Self::Allowed),
-            "all" => Ok(Self::All),
-            _ => Err(format!("{text:?} is no way to accept announcements")),
-        }
-    }
-
-    fn text(&self) -> String {
-        match self {
-            Self::Listed => "listed",
-            Self::Allowed => "allowed",
-            Self::All => "all",
-        }
-        .to_owned()
-    }
-}
-
 /// Which relays and repositories are found and followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiscoverySettings {
     /// Find repositories and relays at all.
     pub enabled: bool,
-    /// Relays to begin with; connections to them are never given up.
-    pub bootstrap: BTreeSet<RelayUrl>,
-    /// Further URLs of our service.
-    pub service_urls: BTreeSet<RelayUrl>,
-    /// Which announcements are accepted.
-    pub accept: Acceptance,
-    /// Authors whose announcements are accepted.
-    pub allow_authors: BTreeSet<PublicKey>,
-    /// Repositories whose announcements are accepted.
-    pub allow_repositories: BTreeSet<Coordinate>,
-    /// Authors whose announcements are never accepted.
-    pub block_authors: BTreeSet<PublicKey>,
-    /// Repositories whose announcements are never accepted.
-    pub block_repositories: BTreeSet<Coordinate>,
-    /// Relays that are never connected to.
-    pub block_relays: BTreeSet<RelayUrl>,
-    /// How long what is found is gathered before it is acted on.
-    pub batch_window: Duration,
-    /// Relays known at once.
-    pub relays_max: usize,
-    /// Relays that one repository may name.
-    pub repository_relays_max: usize,
-    /// Repositories followed.
-    pub repositories_max: usize,
-    /// Issues, patches and pull requests followed.
-    pub roots_max: usize,
+    /// How. Its service URLs are those beside [`RelaySettings::urls`].
+    pub config: DiscoverConfig,
 }
 
 impl Default for DiscoverySettings {
     fn default() -> Self {
-        Self {
-            enabled: true,
-            bootstrap: BTreeSet::new(),
-            service_urls: BTreeSet::new(),
-            accept: Acceptance::default(),
-            allow_authors: BTreeSet::new(),
-            allow_repositories: BTreeSet::new(),
-            block_authors: BTreeSet::new(),
-            block_repositories: BTreeSet::new(),
-            block_relays: BTreeSet::new(),
-            batch_window: Duration::from_secs(5),
-            relays_max: 1_000,
-            repository_relays_max: 32,
-            repositories_max: 100_000,
-            roots_max: 1_000_000,
-        }
+        Self { enabled: true, config: DiscoverConfig::default() }
     }
 }
 
 /// Who is told of events of repositories: a command or a URL, or nobody.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct HookSettings {
     /// A program with its arguments; empty for none.
     pub command: Vec<String>,
     /// A URL (http or https).
-    pub url: Option<HookUrl>,
-    /// How long events of one repository are gathered before they are handed on.
-    pub batch: Duration,
-    /// A delivery is given up after this, and made again later.
-    pub timeout: Duration,
-    /// The kinds of events that are handed on.
-    pub kinds: BTreeSet<u16>,
-    /// Deliveries under way at once.
-    pub concurrent_max: usize,
+    pub url: Option<PostUrl>,
+    /// When, of what, and every bound; its target is that of the command or URL: see [`HookSettings::hook`].
+    pub config: HookConfig,
 }
 
 impl Default for HookSettings {
     fn default() -> Self {
-        Self {
-            command: Vec::new(),
-            url: None,
-            batch: Duration::from_millis(500),
-            timeout: Duration::from_secs(60),
-            kinds: [30617, 30618, 1617, 1618, 1619, 1621].into(),
-            concurrent_max: 4,
-        }
+        Self { command: Vec::new(), url: None, config: HookConfig::new(HookTarget::Command(Vec::new())) }
     }
 }
 
-/// A URL that is posted to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookUrl(pub url::Url);
+impl HookSettings {
+    /// The hook; `None` if nobody is to be told.
+    pub fn hook(&self) -> Option<HookConfig> {
+        let target = match &self.url {
+            Some(url) => HookTarget::Url(url.url.clone()),
+            None if self.command.is_empty() => return None,
+            None => HookTarget::Command(self.command.clone()),
+        };
+        Some(HookConfig { target, ..self.config.clone() })
+    }
+}
 
-impl Text for HookUrl {
+/// A URL that is posted to, as it was written and as it is used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostUrl {
+    text: String,
+    url: HookUrl,
+}
+
+impl Text for PostUrl {
     const FORM: &'static str = "an http or https URL, like \"http://127.0.0.1:8080/hook\"";
     const EXAMPLE: &'static str = "\"http://127.0.0.1:8080/hook\"";
 
     fn parse(text: &str) -> Result<Self, String> {
-        match url::Url::parse(text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(Self(url)),
-            Ok(url) => Err(format!("the scheme {:?} cannot be posted to", url.scheme())),
-            Err(error) => Err(format!("{text:?} is no URL: {error}")),
-        }
+        HookUrl::parse(text).map(|url| Self { text: text.to_owned(), url })
     }
 
     fn text(&self) -> String {
-        self.0.to_string()
+        self.text.clone()
     }
 }
 
 /// Metrics, health and status, over HTTP.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HttpSettings {
     /// The address to listen on; `None` for not at all.
     pub listen: Option<SocketAddr>,
-    /// How the names of metrics begin.
-    pub metrics_prefix: MetricsPrefix,
-}
-
-impl Default for HttpSettings {
-    fn default() -> Self {
-        Self { listen: None, metrics_prefix: MetricsPrefix("relaysync".to_owned()) }
-    }
-}
-
-/// How the names of metrics begin: letters, digits and underscores, not beginning with a digit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MetricsPrefix(pub String);
-
-impl Text for MetricsPrefix {
-    const FORM: &'static str = "letters, digits and underscores, like \"relaysync\" or \"ngit_sync\"";
-    const EXAMPLE: &'static str = "\"relaysync\"";
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let fits = |(index, character): (usize, char)| match character {
-            '_' => true,
-            digit if digit.is_ascii_digit() => index > 0,
-            other => other.is_ascii_alphabetic(),
-        };
-        if !text.is_empty() && text.chars().enumerate().all(fits) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(format!("{text:?} cannot begin the name of a metric"))
-        }
-    }
-
-    fn text(&self) -> String {
-        self.0.clone()
-    }
+    /// The names of metrics, and every bound.
+    pub admin: AdminConfig,
 }
 
 /// What is logged, and how.
@@ -385,6 +294,10 @@ pub struct DaemonSettings {
     pub held_page_events: usize,
     /// Bytes of such a page, at most.
     pub held_page_bytes: usize,
+    /// What may wait for each part that is told what was stored.
+    pub feed: FeedBounds,
+    /// Commands that wait for the engine.
+    pub commands_max: usize,
 }
 
 impl Default for DaemonSettings {
@@ -395,6 +308,8 @@ impl Default for DaemonSettings {
             store_retry_max: Duration::from_secs(60),
             held_page_events: 500,
             held_page_bytes: 1 << 20,
+            feed: FeedBounds::default(),
+            commands_max: 16,
         }
     }
 }

@@ -5,12 +5,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use nostr::nips::nip01::Coordinate;
 use nostr::nips::nip19::{FromBech32, Nip19Coordinate};
 
 use super::raw::{Fault, Raw};
+use crate::discover::{Accept, service_url};
+use crate::native::admin::MetricPrefix;
 use crate::protocol::filter::{Filter, parse_strict};
-use crate::protocol::{PublicKey, RelayUrl};
+use crate::protocol::{Address, PublicKey, RelayUrl, hex};
 
 /// A type of setting.
 pub(super) trait Value: Sized {
@@ -258,6 +259,26 @@ impl Text for RelayUrl {
     }
 }
 
+/// A URL of our own service.
+pub(super) struct ServiceUrl(pub(super) RelayUrl);
+
+impl Text for ServiceUrl {
+    const FORM: &'static str = "a URL of our service, like \"wss://git.example\" or \"https://git.example\"";
+    const EXAMPLE: &'static str = "\"https://git.example\"";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let url = service_url(text).map_err(|error| {
+            let reason = error.reason.split(';').next().unwrap_or_default();
+            format!("{text:?} is no URL of a service: {reason}")
+        })?;
+        Ok(Self(url))
+    }
+
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
 impl Text for PublicKey {
     const FORM: &'static str = "a public key, as npub1… or 64 hexadecimal digits";
     const EXAMPLE: &'static str = "\"npub14f8usejl26twx0dhuxjh9cas7keav9vr0v8nvtwtrjqx3vycc76qqh9nsy\"";
@@ -275,23 +296,75 @@ impl Text for PublicKey {
     }
 }
 
+/// A public key as discovery knows it.
+impl Text for [u8; 32] {
+    const FORM: &'static str = <PublicKey as Text>::FORM;
+    const EXAMPLE: &'static str = <PublicKey as Text>::EXAMPLE;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        <PublicKey as Text>::parse(text).map(PublicKey::to_bytes)
+    }
+
+    fn text(&self) -> String {
+        hex::encode(self)
+    }
+}
+
 /// The address of a repository.
-impl Text for Coordinate {
+impl Text for Address {
     const FORM: &'static str = "a repository, as \"30617:PUBLIC KEY:IDENTIFIER\" or naddr1…";
     const EXAMPLE: &'static str =
         "\"30617:aa4fc8665f5696e33db7e1a572e3b0f5b3d615837b0f362dcb1c8068b098c7b4:my-repository\"";
 
     fn parse(text: &str) -> Result<Self, String> {
         let fault = || format!("{text:?} is no repository");
-        let coordinate = if text.starts_with("naddr1") {
-            Nip19Coordinate::from_bech32(text).map_err(|_| fault())?.coordinate
+        let address = if text.starts_with("naddr1") {
+            let coordinate = Nip19Coordinate::from_bech32(text).map_err(|_| fault())?.coordinate;
+            let author = coordinate.public_key.to_bytes();
+            Self { kind: coordinate.kind.as_u16(), author, identifier: coordinate.identifier.into() }
         } else {
-            text.parse::<Self>().map_err(|_| fault())?
+            Self::parse(text).map_err(|_| fault())?
         };
-        match coordinate.kind.as_u16() {
-            30617 => Ok(coordinate),
-            kind => Err(format!("{text:?} has kind {kind}, and repositories have 30617")),
+        match address.kind {
+            Self::REPOSITORY => Ok(address),
+            kind => Err(format!("{text:?} has kind {kind}, and repositories have {}", Self::REPOSITORY)),
         }
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for Accept {
+    const FORM: &'static str = "\"listed\", \"allowed\" or \"all\"";
+    const EXAMPLE: &'static str = "\"listed\"";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "listed" => Ok(Self::Listed),
+            "allowed" => Ok(Self::Allowed),
+            "all" => Ok(Self::All),
+            _ => Err(format!("{text:?} is no way to accept announcements")),
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Listed => "listed",
+            Self::Allowed => "allowed",
+            Self::All => "all",
+        }
+        .to_owned()
+    }
+}
+
+impl Text for MetricPrefix {
+    const FORM: &'static str = "letters, digits and underscores, like \"relaysync\" or \"ngit_sync\"";
+    const EXAMPLE: &'static str = "\"relaysync\"";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::parse(text).map_err(|_| format!("{text:?} cannot begin the name of a metric"))
     }
 
     fn text(&self) -> String {
@@ -347,9 +420,12 @@ mod tests {
         let secret = <PublicKey as Text>::parse("nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5");
         assert!(secret.is_err_and(|reason| reason.contains("secret") && !reason.contains("vl029")));
 
-        let repository = <Coordinate as Text>::parse(<Coordinate as Text>::EXAMPLE.trim_matches('"')).unwrap();
-        assert_eq!((repository.public_key, repository.identifier.as_str()), (key, "my-repository"));
+        let repository = <Address as Text>::parse(<Address as Text>::EXAMPLE.trim_matches('"')).unwrap();
+        assert_eq!((repository.author, &*repository.identifier), (key.to_bytes(), "my-repository"));
+        let coordinate = nostr::nips::nip01::Coordinate::new(30617.into(), key).identifier("my-repository");
+        let naddr = nostr::nips::nip19::ToBech32::to_bech32(&Nip19Coordinate::new(coordinate, [])).unwrap();
+        assert_eq!(<Address as Text>::parse(&naddr), Ok(repository.clone()));
         let other_kind = repository.to_string().replace("30617", "30618");
-        assert!(<Coordinate as Text>::parse(&other_kind).is_err_and(|reason| reason.contains("30617")));
+        assert!(<Address as Text>::parse(&other_kind).is_err_and(|reason| reason.contains("30617")));
     }
 }

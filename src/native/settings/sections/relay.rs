@@ -42,6 +42,7 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
         frames_at_once_max,
         arrivals_max,
         store_reads_max,
+        judge_max,
         close_max,
         shutdown_max,
     } = config;
@@ -55,6 +56,7 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
     keys.count("frames_at_once_max", frames_at_once_max, "Frames of one client before others have their turn.");
     keys.count("arrivals_max", arrivals_max, "Turns of frames that wait; beyond that, clients do.");
     keys.count("store_reads_max", store_reads_max, "Reads of the store under way for all clients.");
+    keys.duration("judge_max", judge_max, "Whether events are wanted must be known within this time.");
     keys.duration("close_max", close_max, "Time for the goodbye to a client.");
     keys.duration("shutdown_max", shutdown_max, "Time for the goodbye to all, and for storing what they sent.");
 }
@@ -69,6 +71,8 @@ fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
         auth_required: _,
         negentropy: _,
         eose_hints: _,
+        // Whether discovery decides what is wanted.
+        judged: _,
         auth_age_max,
         auth_attempts_max,
         frame_bytes_max,

@@ -97,6 +97,8 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         live_retry_proofs: _,
         clock_set_back_secs: _,
         progress_interval: _,
+        // It has sections of its own.
+        discovery: _,
         // Only jobs that end know these.
         one_shot: _,
         dry_run: _,
@@ -112,6 +114,12 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         split_requests_max,
         ids_per_request,
         ids_in_flight_max,
+        refused_ids_max,
+        values_per_filter_max,
+        filters_per_request_max,
+        request_bytes_max,
+        live_filters_max,
+        outbox_events_max,
         subscriptions_max,
         histories_active_max,
         negentropy_frame_bytes_max,
@@ -149,6 +157,22 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         "Subscriptions open at one relay, until it shows another limit.",
     );
     keys.count("histories_active_max", histories_active_max, "Filters whose past is fetched at one relay at once.");
+    keys.count(
+        "live_filters_max",
+        live_filters_max,
+        "Filters followed at one relay, beyond which small ones are joined.",
+    );
+    keys.count(
+        "values_per_filter_max",
+        values_per_filter_max,
+        "Repositories, or issues and patches, named in one filter.",
+    );
+    keys.count(
+        "filters_per_request_max",
+        filters_per_request_max,
+        "Filters in one subscription, unless a relay takes less.",
+    );
+    keys.bytes("request_bytes_max", request_bytes_max, "The same in bytes.");
     keys.count("page_events", page_events, "Events asked for in a page, unless the relay is known to give less.");
     keys.count("page_events_raised", page_events_raised, "Events asked for when one second fills a page.");
     keys.count("answer_events_max", answer_events_max, "Events of one answer before it is cut off.");
@@ -184,6 +208,8 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     keys.count("publish_attempts_max", publish_attempts_max, "Times that an event is sent before its OK is given up.");
     keys.count("publish_load_events", publish_load_events, "Events read for publishing in one go.");
     keys.count_from(0, "publish_passes_max", publish_passes_max, "Further looks at what a relay lacks.");
+    keys.count("outbox_events_max", outbox_events_max, "Events that wait to be passed on to one relay at once.");
+    keys.count_from(0, "refused_ids_max", refused_ids_max, "Events remembered that are not wanted, 64 bytes each.");
     keys.bytes("frame_bytes_max", frame_bytes_max, "The largest frame taken from a relay.");
     keys.bytes("unsolicited_bytes_max", unsolicited_bytes_max, "What a relay may send that nobody asked for.");
     keys.bytes("ingest_bytes_max", ingest_bytes_max, "While more of one relay waits to be checked, it is not read.");
