@@ -4,6 +4,7 @@
 pub mod admin;
 mod clock;
 mod config;
+pub mod daemon;
 mod dial;
 pub mod feed;
 pub mod hook;

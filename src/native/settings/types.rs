@@ -92,6 +92,12 @@ impl Settings {
         Config { discovery: self.discover(), ..self.sync.clone() }
     }
 
+    /// Is there neither a relay to sync with nor one to be?
+    pub fn is_idle(&self) -> bool {
+        let begins = self.discovery.enabled && !self.discovery.config.bootstrap.is_empty();
+        !begins && self.relay.listen.is_none() && self.relay.beside.is_none()
+    }
+
     /// How relays are to be discovered; `None` for not at all.
     pub fn discover(&self) -> Option<DiscoverConfig> {
         let mut config = self.discovery.config.clone();
@@ -298,6 +304,8 @@ pub struct DaemonSettings {
     pub feed: FeedBounds,
     /// Commands that wait for the engine.
     pub commands_max: usize,
+    /// How often the log sums up how things are.
+    pub summary_interval: Duration,
 }
 
 impl Default for DaemonSettings {
@@ -310,6 +318,7 @@ impl Default for DaemonSettings {
             held_page_bytes: 1 << 20,
             feed: FeedBounds::default(),
             commands_max: 16,
+            summary_interval: Duration::from_secs(600),
         }
     }
 }

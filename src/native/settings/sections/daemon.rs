@@ -129,6 +129,7 @@ pub(super) fn daemon(settings: &mut DaemonSettings, walker: &mut dyn Walker) {
         held_page_bytes,
         feed,
         commands_max,
+        summary_interval,
     } = settings;
     let FeedBounds { events_max, bytes_max, missed_ids_max } = feed;
     let mut keys = Section::begin(walker, "daemon", "The daemon as a whole.");
@@ -139,6 +140,7 @@ pub(super) fn daemon(settings: &mut DaemonSettings, walker: &mut dyn Walker) {
         "After a failure of the store, syncing begins anew after so long; the wait doubles with each further failure.",
     );
     keys.duration("store_retry_max", store_retry_max, "The longest such wait.");
+    keys.duration("summary_interval", summary_interval, "How often the log sums up how things are.");
     keys.count("held_page_events", held_page_events, "At the start, held events are read so many at a time.");
     keys.bytes("held_page_bytes", held_page_bytes, "The same in bytes, at most.");
     keys.count("feed_events_max", events_max, "Stored events that may wait for each part that is told of them.");

@@ -65,7 +65,7 @@ fn intervals(config: &mut Config, walker: &mut dyn Walker) {
         &mut config.clock_set_back_secs,
         "A clock that goes back by more was wrong before, and what it dated is fetched anew.",
     );
-    keys.duration_or_zero(
+    keys.duration(
         "progress_interval",
         &mut config.progress_interval,
         "Metrics and status are brought up to date this often.",
