@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,10 +87,6 @@ impl World {
     /// Waits until nothing is left to be delivered.
     pub(crate) async fn settled(&self) {
         self.until("all is delivered", |counters| (counters.repositories_waiting, counters.running) == (0, 0)).await;
-    }
-
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
     }
 }
 
