@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::discover::{DiscoveryCounters, DiscoverySizes};
 use crate::engine::{Phase, RelayReport, Sizes};
+use crate::native::hook;
 use crate::runtime::Instant;
 use crate::serve;
 
@@ -34,7 +36,9 @@ pub struct DaemonReport {
     pub store: StoreReport,
     /// The feed of newly stored events.
     pub feed: FeedReport,
-    /// How often each bound has bitten, by the name of the bound.
+    /// The git data hook; `None` if there is none.
+    pub hook: Option<hook::Counters>,
+    /// How often each bound has bitten, by its name, of those that no other counter is about.
     pub bounds: BTreeMap<String, u64>,
 }
 
@@ -79,20 +83,10 @@ pub struct EngineReport {
 /// What discovery has found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiscoveryReport {
-    /// Repositories accepted.
-    pub repositories: u64,
-    /// Root events (patches, issues, pull requests) of these.
-    pub roots: u64,
-    /// Relays that these name.
-    pub relays: u64,
-    /// Accepted events looked at.
-    pub observed: u64,
-    /// Batches of changes handed to the plan.
-    pub batches: u64,
-    /// Events judged and wanted.
-    pub wanted: u64,
-    /// Events judged and not wanted.
-    pub unwanted: u64,
+    /// How much it holds.
+    pub sizes: DiscoverySizes,
+    /// Counts since it began.
+    pub counters: DiscoveryCounters,
 }
 
 /// The relay service.
@@ -161,6 +155,7 @@ impl DaemonReport {
             service: None,
             store: StoreReport::default(),
             feed: FeedReport::default(),
+            hook: None,
             bounds: BTreeMap::new(),
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::report::{DaemonReport, DiscoveryReport, Readiness, ServiceReport, Stage};
+use crate::discover::DiscoverySizes;
 use crate::engine::{Counters, Gap, GapReason, Phase, RelayReport};
+use crate::native::hook;
 use crate::protocol::{FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
 use crate::runtime::Instant;
@@ -43,14 +45,16 @@ pub(crate) fn gap(reason: GapReason) -> Gap {
 
 /// A daemon that is ready, with `relays`, two days and three hours after its start.
 pub(crate) fn daemon(relays: Vec<RelayReport>) -> DaemonReport {
+    let sizes = DiscoverySizes { repositories: 200, roots: 20_000, relays: 8, ..DiscoverySizes::default() };
     DaemonReport {
         version: "1.2.3".to_owned(),
         made_at_secs: 1_700_000_000 + 2 * 86_400 + 3 * 3_600 + 240,
         readiness: Readiness { store: Stage::Ready, index: Stage::Ready, service: Stage::Ready },
         relays,
-        discovery: Some(DiscoveryReport { repositories: 200, roots: 20_000, relays: 8, ..DiscoveryReport::default() }),
+        discovery: Some(DiscoveryReport { sizes, ..DiscoveryReport::default() }),
+        hook: Some(hook::Counters::default()),
         service: Some(ServiceReport { clients_connected: 3, ..ServiceReport::default() }),
-        bounds: [("relays_max".to_owned(), 3)].into(),
+        bounds: [("feed_events_max".to_owned(), 3)].into(),
         ..DaemonReport::starting(1_700_000_000, Instant::ZERO)
     }
 }

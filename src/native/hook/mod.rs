@@ -27,8 +27,6 @@ mod outbox;
 mod relevance;
 mod states;
 mod store;
-#[cfg(test)]
-mod tests;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -152,6 +152,17 @@ fn write_traffic(page: &mut Page<'_>, groups: &[Group<'_>]) {
     let results: [(&str, Value); 2] =
         [("accepted", |relay| relay.counters.published), ("refused", |relay| relay.counters.refused)];
     split(page, ("relay_published_total", "result"), "Events offered to relays, by their answer.", groups, &results);
+    by_relay(page, Kind::Counter, "relay_outbox_overflows_total", "Events not passed on at once.", groups, |relay| {
+        relay.counters.outbox_overflows
+    });
+    by_relay(
+        page,
+        Kind::Counter,
+        "relay_consolidations_total",
+        "Times that live filters were put together.",
+        groups,
+        |relay| relay.counters.consolidations,
+    );
     let directions: [(&str, Value); 2] =
         [("in", |relay| relay.counters.bytes_in), ("out", |relay| relay.counters.bytes_out)];
     split(page, ("relay_bytes_total", "direction"), "Bytes of frames.", groups, &directions);

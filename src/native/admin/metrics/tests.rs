@@ -154,7 +154,7 @@ fn gaps_are_counted_by_relay_and_reason() {
         assert_eq!(read.value("x_relay_gaps", &[("relay", "wss://a.example"), ("reason", reason)]), count);
     }
     assert_eq!(read.value("x_gaps", &[]), 10);
-    assert_eq!(read.value("x_bound_hits_total", &[("bound", "relays_max")]), 3);
+    assert_eq!(read.value("x_bound_hits_total", &[("bound", "feed_events_max")]), 3);
 }
 
 #[test]

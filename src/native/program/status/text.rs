@@ -58,16 +58,22 @@ fn verdict(report: &DaemonReport) -> String {
 
 fn footer(report: &DaemonReport) -> Option<String> {
     let found = report.discovery.as_ref().map(|found| {
-        let repositories = if found.repositories == 1 { "repository" } else { "repositories" };
-        let (roots, relays) = (counted(found.roots, "root event"), counted(found.relays, "relay"));
-        format!("{} {repositories} with {roots}, at {relays}", count(found.repositories))
+        let roots = counted(found.sizes.roots as u64, "root event");
+        let relays = counted(found.sizes.relays as u64, "relay");
+        format!("{} with {roots}, at {relays}", repositories(found.sizes.repositories as u64))
     });
     let clients = report
         .service
         .as_ref()
         .map(|service| format!("{} connected to the relay service", counted(service.clients_connected, "client")));
-    let parts: Vec<String> = [found, clients].into_iter().flatten().collect();
+    let waiting = report.hook.as_ref().map_or(0, |hook| hook.repositories_waiting);
+    let hook = (waiting > 0).then(|| format!("{} with news that the hook has not taken yet", repositories(waiting)));
+    let parts: Vec<String> = [found, clients, hook].into_iter().flatten().collect();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn repositories(number: u64) -> String {
+    if number == 1 { "1 repository".to_owned() } else { format!("{} repositories", count(number)) }
 }
 
 /// Relays that have something in common, and what is to be said of each.
@@ -240,6 +246,7 @@ mod tests {
     use crate::engine::{GapReason, Phase, RelayReport};
     use crate::native::admin::samples::{daemon, gap, relay};
     use crate::native::admin::{DaemonReport, Readiness, Stage};
+    use crate::native::hook;
     use crate::protocol::{RelayUrl, Window};
     use crate::store::Method;
 
@@ -265,7 +272,9 @@ mod tests {
         ];
         lacking.gaps[2].window = Window { since: 1_690_000_000, until: 1_690_086_400 };
         lacking.gaps_dropped = 2;
-        daemon(vec![relay("wss://a.example"), polled, syncing, down, resting, lacking])
+        let mut report = daemon(vec![relay("wss://a.example"), polled, syncing, down, resting, lacking]);
+        report.hook = Some(hook::Counters { repositories_waiting: 1, ..hook::Counters::default() });
+        report
     }
 
     #[test]
@@ -295,7 +304,8 @@ Gaps:
                             2 times the relay wants authentication: auth-required: members only (set a key that the relay lets in)
                             and 2 more gaps
 
-200 repositories with 20,000 root events, at 8 relays; 3 clients connected to the relay service
+200 repositories with 20,000 root events, at 8 relays; 3 clients connected to the relay service; \
+1 repository with news that the hook has not taken yet
 "
         );
     }
