@@ -69,6 +69,18 @@ impl Discovery {
     /// # Errors
     /// Says why not.
     pub fn judge(&mut self, event: &Event) -> Result<(), Objection> {
+        let verdict = self.consider(event);
+        if verdict.is_ok() {
+            self.promise(event);
+        }
+        verdict
+    }
+
+    /// The same for an event whose signature is not checked yet: nothing follows from it for others.
+    ///
+    /// # Errors
+    /// Says why not.
+    pub fn consider(&mut self, event: &Event) -> Result<(), Objection> {
         let verdict = self.verdict(event);
         let counters = &mut self.index.counters;
         *match verdict {
@@ -82,7 +94,7 @@ impl Discovery {
         verdict
     }
 
-    fn verdict(&mut self, event: &Event) -> Result<(), Objection> {
+    fn verdict(&self, event: &Event) -> Result<(), Objection> {
         let author = event.pubkey.to_bytes();
         let unless_related = |wanted: bool| if wanted { Ok(()) } else { Err(Objection::Unrelated) };
         match event.kind_number() {
@@ -92,12 +104,11 @@ impl Discovery {
             Address::REPOSITORY => self.judge_announcement(event),
             KIND_STATE => self.judge_state(event),
             KIND_GRASP_LIST => unless_related(self.wants_grasp_list(event)),
-            kind if ROOT_KINDS.contains(&kind) && self.promise_root(event) => Ok(()),
             _ => unless_related(self.is_related(event)),
         }
     }
 
-    fn judge_announcement(&mut self, event: &Event) -> Result<(), Objection> {
+    fn judge_announcement(&self, event: &Event) -> Result<(), Objection> {
         let announcement = Announcement::read(event, &self.index.config).ok_or(Objection::Invalid)?;
         let address = &announcement.address;
         if self.index.config.blocks(address) {
@@ -111,13 +122,7 @@ impl Discovery {
         }
         match self.index.accepts(&announcement) {
             true if !is_ours && self.index.is_full() => Err(Objection::Full),
-            true => {
-                let promises_max = self.index.config.promises_max;
-                let forgotten = self.promises.make_announcement(&announcement, promises_max);
-                self.index.counters.promises_dropped += forgotten;
-                self.note_references(event);
-                Ok(())
-            }
+            true => Ok(()),
             false if is_ours || self.promises.has_address(address) => Ok(()),
             false => Err(Objection::NotAccepted),
         }
@@ -144,16 +149,32 @@ impl Discovery {
             || self.is_related(event)
     }
 
-    /// Notes a root that belongs to an accepted repository; `false` if it does not.
-    fn promise_root(&mut self, event: &Event) -> bool {
+    /// An announcement or a root of an accepted repository is on its way: what belongs to it is wanted from now on.
+    fn promise(&mut self, event: &Event) {
+        match event.kind_number() {
+            Address::REPOSITORY => self.promise_announcement(event),
+            kind if ROOT_KINDS.contains(&kind) => self.promise_root(event),
+            _ => {}
+        }
+    }
+
+    fn promise_announcement(&mut self, event: &Event) {
+        let Some(announcement) = Announcement::read(event, &self.index.config) else { return };
+        let is_news = self.index.version(&announcement.address).is_none_or(|held| held < Version::of(event));
+        if is_news && self.index.accepts(&announcement) {
+            let promises_max = self.index.config.promises_max;
+            self.index.counters.promises_dropped += self.promises.make_announcement(&announcement, promises_max);
+            self.note_references(event);
+        }
+    }
+
+    fn promise_root(&mut self, event: &Event) {
         let (root, _) = read_root(event, &self.index.config);
-        let accepted = root.repositories.iter().any(|address| self.is_accepted(address));
-        if accepted {
+        if root.repositories.iter().any(|address| self.is_accepted(address)) {
             let promises_max = self.index.config.promises_max;
             self.index.counters.promises_dropped += self.promises.make_root(root.id, promises_max);
             self.note_references(event);
         }
-        accepted
     }
 
     fn wants_deletion(&self, event: &Event) -> bool {

@@ -90,6 +90,11 @@ impl Discovery {
     /// Requests to delete and to vanish matter when they are new: a store holds nothing of what they removed.
     pub const KINDS: [u16; 4] = [Address::REPOSITORY, ROOT_KINDS[0], ROOT_KINDS[1], ROOT_KINDS[2]];
 
+    /// Does [`Discovery::observe`] look at events of this kind?
+    pub fn observes(kind: u16) -> bool {
+        Self::KINDS.contains(&kind) || kind == KIND_DELETION || kind == KIND_VANISH
+    }
+
     /// Nothing is known but the bootstrap relays, which are due at once.
     pub fn new(config: DiscoverConfig, now: Instant) -> Self {
         let index = Index::new(config);

@@ -133,6 +133,8 @@ pub struct Counters {
     pub published: u64,
     /// Events that the relay refused.
     pub refused: u64,
+    /// Events that were not passed on at once, as too many waited already.
+    pub outbox_overflows: u64,
     /// Pages asked for.
     pub pages: u64,
     /// Negentropy messages exchanged, both ways together counting one.

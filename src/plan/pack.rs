@@ -106,6 +106,11 @@ impl Pack {
         }
     }
 
+    /// Is this layer 1?
+    pub fn is_announcements(&self) -> bool {
+        self.0.content == Content::Announcements
+    }
+
     /// The layer whose packs can be merged with this one: 2 for repositories, 3 for roots.
     pub fn layer(&self) -> Option<u8> {
         match self.0.content {

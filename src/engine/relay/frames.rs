@@ -4,6 +4,7 @@ use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival, History};
 use crate::ingest::{Source, Verified};
+use crate::plan::ANNOUNCEMENT_KINDS;
 use crate::protocol::filter::matches;
 use crate::protocol::message::{self, EoseHint, MessageError, client};
 use crate::protocol::{Event, RelayMessage, hex};
@@ -132,13 +133,31 @@ impl Relay {
 
     /// Hands an event to the pipeline; `look_up` unless it was asked for because the store does not know it.
     fn ingest(&mut self, owner: HistoryId, event: Event, look_up: bool, ctx: &mut Ctx<'_>) {
-        if !self.options.direction.is_down() {
+        if !self.options.direction.is_down() || self.is_unwanted(owner, &event, ctx) {
             return;
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.unsettled += 1;
         }
         ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event, look_up);
+    }
+
+    /// Is this event one that nobody wants, as discovery says? Its id has to be that of its contents: else it may suppress
+    /// one that is wanted.
+    fn is_unwanted(&mut self, owner: HistoryId, event: &Event, ctx: &mut Ctx<'_>) -> bool {
+        let Some(discovery) = ctx.discovery.as_mut().filter(|_| !self.options.trusted) else { return false };
+        if discovery.consider(event).is_ok() || !event.verify_id() {
+            return false;
+        }
+        self.counters.unwanted += 1;
+        let id = event.id.to_bytes();
+        if ANNOUNCEMENT_KINDS.contains(&event.kind_number()) {
+            ctx.refused.insert(id, ctx.config.refused_ids_max);
+        }
+        if let Some(history) = self.histories.get_mut(&owner) {
+            history.handle_unwanted(id, ctx.config);
+        }
+        true
     }
 
     /// An event came for a request that is over. If a history that is being paged wants it, it is taken. If it is no
@@ -304,6 +323,10 @@ impl Relay {
             }
             return;
         }
+        let refusal = (!accepted && !is_held_there(words)).then_some(words);
+        if self.handle_outbox_ok(id, refusal, ctx).is_some() {
+            return;
+        }
         let Some(record_owner) = self
             .histories
             .iter_mut()
@@ -312,7 +335,7 @@ impl Relay {
             return;
         };
         let (owner, record) = record_owner;
-        let refusal = if accepted || is_held_there(words) { None } else { Some(Refusal::read(words)) };
+        let refusal = refusal.map(Refusal::read);
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
             self.record_useful(ctx.now.instant);
             self.record_served();

@@ -112,6 +112,8 @@ impl Relay {
         self.polled.clear();
         self.auth_wait_until = None;
         self.lives.reset();
+        // Who publishes to a relay looks at everything when it is back.
+        self.outbox.give_up();
         for history in self.histories.values_mut() {
             history.handle_connection_lost(&self.budget);
         }

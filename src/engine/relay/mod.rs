@@ -7,6 +7,7 @@ mod following;
 mod frames;
 mod lifecycle;
 mod live;
+mod outbox;
 mod packing;
 mod passes;
 mod probe;
@@ -15,13 +16,15 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::discovery::Refused;
 use super::items::ItemCache;
 use super::pace::Pace;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
 };
-use crate::fetch::{History, Stage};
+use crate::discover::Discovery;
+use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Pack, Packs, Progress};
 use crate::protocol::{FilterKey, RelayUrl};
@@ -42,6 +45,8 @@ pub(super) struct Ctx<'a> {
     pub items: &'a mut ItemCache,
     pub rng: &'a mut Rng,
     pub pace: &'a mut Pace,
+    pub discovery: &'a mut Option<Discovery>,
+    pub refused: &'a mut Refused,
 }
 
 /// Work handed to the store for a history: whose it is, and what was asked.
@@ -49,6 +54,7 @@ pub(super) struct Ctx<'a> {
 pub(super) enum Pending {
     Known { relay: usize, history: HistoryId, ids: Vec<[u8; 32]> },
     Events { relay: usize, history: HistoryId },
+    Outbox { relay: usize },
 }
 
 /// One relay.
@@ -56,6 +62,8 @@ pub(super) struct Relay {
     pub url: RelayUrl,
     number: usize,
     options: RelayOptions,
+    /// Somebody has said how it is to be synced; discovery does not change that.
+    pub is_configured: bool,
     packs: Packs,
     progress: Progress,
     session: Session,
@@ -99,6 +107,8 @@ pub(super) struct Relay {
     /// Connections that failed or were lost, since a request was brought to its end.
     fruitless: u32,
     auth_wait_until: Option<Instant>,
+    /// Events that others brought, on their way to this relay.
+    outbox: Publish,
     /// Events that this relay's sync has stored, for others to publish.
     pub stored: u64,
 }
@@ -109,6 +119,7 @@ impl Relay {
             url,
             number,
             options: RelayOptions::default(),
+            is_configured: false,
             packs: Packs::new(config.values_per_filter_max),
             progress: Progress::default(),
             session: Session::default(),
@@ -139,6 +150,7 @@ impl Relay {
             cooldowns: 0,
             fruitless: 0,
             auth_wait_until: None,
+            outbox: Publish::new(config.publish_attempts_max, config.publish_load_events),
             stored: 0,
         }
     }
@@ -302,6 +314,7 @@ impl Relay {
     /// What this relay holds.
     pub(super) fn add_sizes(&self, sizes: &mut Sizes) {
         sizes.history_ids += self.histories.values().map(History::ids).sum::<usize>();
+        sizes.outbox_events += self.outbox.left();
         sizes.histories += self.histories.len();
         sizes.histories_waiting += self.waiting.len();
         sizes.subscriptions += self.session.subscriptions().count();
@@ -342,6 +355,7 @@ impl Relay {
     fn excuse_silence(&mut self, now: Instant) {
         self.session.excuse_silence(now);
         self.histories.values_mut().for_each(|history| history.publish_mut().excuse_silence(now));
+        self.outbox.excuse_silence(now);
     }
 
     fn close(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {

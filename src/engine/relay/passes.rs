@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Ctx, Relay};
-use crate::engine::{HistoryId, RelayOptions};
+use crate::engine::{Direction, HistoryId, RelayOptions};
 use crate::fetch::{History, HistoryParts};
 use crate::plan::{Pack, Todo, windows_to_fetch};
 use crate::runtime::{Instant, Now};
@@ -40,8 +40,9 @@ impl Relay {
         }
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&pack, ctx);
-        self.polled.remove(&pack);
-        let options = RelayOptions { method, ..self.options };
+        // What the relay is to get is passed on as it comes; a poll is for what is new there.
+        let direction = if self.polled.remove(&pack) { Direction::Down } else { self.options.direction };
+        let options = RelayOptions { method, direction, ..self.options };
         let parts = HistoryParts { id, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
         self.histories.insert(id, history);
@@ -53,11 +54,12 @@ impl Relay {
     fn todo(&self, pack: &Pack, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
         let (window, key) = (pack.window(), pack.key());
         // What the relay lacks shows only when all that it has is known.
-        let proofs = match self.coverage.get(&key) {
-            Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
+        let is_polled = self.polled.contains(pack);
+        let proofs = match self.coverage.get(key) {
+            Some(coverage) if is_polled || !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
-        let valid_for = match self.polled.contains(pack) {
+        let valid_for = match is_polled {
             true => ctx.config.live_retry_proofs,
             false => ctx.config.quick_reconnect_max,
         };
@@ -136,6 +138,12 @@ impl Relay {
         let before = self.retries.get(&history.pack);
         let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
         self.retries.insert(history.pack.clone(), Retry { wait, at: Some(ctx.now.instant + wait) });
+    }
+
+    /// This is to be looked at again, as if it had a gap.
+    pub(super) fn plan_retry(&mut self, pack: Pack, ctx: &Ctx<'_>) {
+        let wait = ctx.config.gap_retry_base;
+        self.retries.entry(pack).or_insert(Retry { wait, at: Some(ctx.now.instant + wait) });
     }
 
     /// When the next filter is to be looked at again.

@@ -28,6 +28,7 @@ impl Relay {
             self.begin_waiting(ctx);
             self.poll_needs(ctx);
             self.poll_asks(ctx);
+            self.poll_outbox(ctx);
             self.settle_histories(ctx);
             self.poll_needs(ctx);
             self.probe_if_due(ctx);
@@ -206,7 +207,7 @@ impl Relay {
 }
 
 /// Must an event not be given on any more (NIP-40)?
-fn has_expired(record: &Record, now_secs: u64) -> bool {
+pub(super) fn has_expired(record: &Record, now_secs: u64) -> bool {
     const TAG: &[u8] = b"\"expiration\"";
     // Most events have no such tag, and need not be read for it.
     record.json.windows(TAG.len()).any(|part| part == TAG)
