@@ -9,9 +9,25 @@ use super::{Discovery, KIND_GRASP_LIST, KIND_STATE, ROOT_KINDS, read_root};
 use crate::protocol::{Address, Event, RelayUrl};
 use crate::store::rules::address_of;
 
-/// What conversations about repositories consist of beside roots: replies, comments, reactions, updates, states (NIPs 01,
-/// 22, 25 and 34). The index does not know which of them are held.
-const CONVERSATION_KINDS: [u16; 11] = [1, 7, 1111, 1619, 1622, 1630, 1631, 1632, 1633, KIND_STATE, KIND_GRASP_LIST];
+/// What repositories and conversations about them consist of (NIPs 01, 22, 25 and 34). The index does not know which
+/// comments are held, nor what may still come.
+const CONVERSATION_KINDS: [u16; 15] = [
+    1,
+    7,
+    1111,
+    ROOT_KINDS[0],
+    ROOT_KINDS[1],
+    ROOT_KINDS[2],
+    1619,
+    1622,
+    1630,
+    1631,
+    1632,
+    1633,
+    Address::REPOSITORY,
+    KIND_STATE,
+    KIND_GRASP_LIST,
+];
 
 /// Why an event is not wanted. As text it is the reason of an OK answer (NIP-01).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +78,8 @@ impl Discovery {
     /// Wanted are announcements by the rules of the configuration, and a newer version of an accepted one in any case,
     /// so that we learn how it goes on; states by author or maintainers; lists of grasp servers by those, or that list
     /// our service; whatever refers to an accepted repository or root, or is referred to by one. A request to delete is
-    /// wanted if it is about any of these, or says that it is about something that conversations consist of, because
-    /// the index does not know which comments are held. A request to vanish is wanted if it is addressed to us, from
+    /// wanted if it is about any of these, or says by `k` that it is about something that conversations consist of,
+    /// because the index does not know which comments are held. A request to vanish is wanted if it is addressed to us, from
     /// anybody: that right must not depend on what an index remembers.
     ///
     /// # Errors
