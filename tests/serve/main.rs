@@ -4,6 +4,7 @@ mod auth;
 #[cfg(feature = "native")]
 mod client;
 mod events;
+mod hostile;
 mod limits;
 mod publishing;
 mod reconciliation;
