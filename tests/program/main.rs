@@ -6,6 +6,8 @@ mod call;
 mod config;
 mod demo;
 mod events;
+#[cfg(unix)]
+mod run;
 mod sim;
 #[cfg(unix)]
 mod status;

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tokio::sync::watch;
+
 use crate::native::store::{NativeStore, NativeStoreConfig, StoreError, StoreFault};
 use crate::protocol::{Filter, ItemSet, Window};
 use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
@@ -15,7 +17,8 @@ pub(super) struct Disk {
     /// `None` after it could not be opened again.
     open: RwLock<Option<NativeStore>>,
     commits: AtomicU64,
-    commits_failed: AtomicU64,
+    /// Commits that failed, by whoever wrote.
+    failures: watch::Sender<u64>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -28,7 +31,7 @@ impl Disk {
     pub(super) async fn open(path: PathBuf, config: NativeStoreConfig) -> Result<Self, StoreError> {
         let store = open(path.clone(), config.clone()).await?;
         let open = RwLock::new(Some(store));
-        Ok(Self { path, config, open, commits: AtomicU64::new(0), commits_failed: AtomicU64::new(0) })
+        Ok(Self { path, config, open, commits: AtomicU64::new(0), failures: watch::Sender::new(0) })
     }
 
     /// Closes and opens it: after a failed write nothing else helps. Fails while reads of the old one are under way.
@@ -53,7 +56,12 @@ impl Disk {
     }
 
     pub(super) fn commits_failed(&self) -> u64 {
-        self.commits_failed.load(Ordering::Relaxed)
+        *self.failures.borrow()
+    }
+
+    /// Tells when a commit fails from now on, whoever makes it.
+    pub(super) fn failures(&self) -> watch::Receiver<u64> {
+        self.failures.subscribe()
     }
 
     fn store(&self) -> Result<NativeStore, StoreError> {
@@ -91,8 +99,10 @@ impl Store for Disk {
             Ok(store) => store.commit(batch).await,
             Err(error) => Err(error),
         };
-        let counter = if result.is_ok() { &self.commits } else { &self.commits_failed };
-        counter.fetch_add(1, Ordering::Relaxed);
+        match &result {
+            Ok(_) => drop(self.commits.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => self.failures.send_modify(|failures| *failures += 1),
+        }
         result
     }
 
