@@ -51,7 +51,7 @@ pub enum Matter {
     Case(Case),
 }
 
-/// A judge for a relay service, and where its cases go. `feed` is that of the [`FedStore`](crate::native::FedStore)
+/// A judge for a relay service, and where its cases go. `feed` is that of the [`FedStore`](crate::native::feed::FedStore)
 /// through which the same service writes.
 pub fn docket(feed: FeedReceiver) -> (Judge, Docket) {
     // One service has one case at a time.
