@@ -124,6 +124,7 @@
 //! faults put into the engine on purpose and, with `native`, `relaysync sim`. `browser` is reserved. With none of them
 //! the IO-free core builds, for `wasm32-unknown-unknown` too.
 
+pub mod discover;
 pub mod drive;
 pub mod engine;
 pub mod fetch;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Planted;
+use crate::discover::DiscoverConfig;
 use crate::store::Method;
 
 /// What an engine does and within which bounds. [`Config::default`] is for a daemon, [`Config::one_shot`] for a job
@@ -11,6 +12,10 @@ use crate::store::Method;
 pub struct Config {
     /// Stop at a relay once its interests are met or given up, and for good. Off: stay, and try again for ever.
     pub one_shot: bool,
+    /// How relays are discovered from the repositories that events announce; `None` for not at all.
+    pub discovery: Option<DiscoverConfig>,
+    /// Announcements, states and lists remembered that are not wanted, 64 bytes each, so that they are not downloaded again.
+    pub refused_ids_max: usize,
     /// Compare only: no event is downloaded for keeping, stored or published.
     pub dry_run: bool,
     /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
@@ -87,6 +92,14 @@ pub struct Config {
     pub ids_in_flight_max: usize,
     /// Subscriptions open at one relay, until it states or shows another limit.
     pub subscriptions_max: usize,
+    /// Repositories or roots named in one filter.
+    pub values_per_filter_max: usize,
+    /// Filters in one live subscription, until the relay states or shows that it takes fewer.
+    pub filters_per_request_max: usize,
+    /// The filters of one live subscription, in bytes, unless the relay states that it takes less.
+    pub request_bytes_max: usize,
+    /// Filters followed live at one relay, beyond which small ones are put together.
+    pub live_filters_max: usize,
     /// Histories under way at one relay; further ones wait.
     pub histories_active_max: usize,
 
@@ -104,6 +117,9 @@ pub struct Config {
 
     /// Events sent and not yet acknowledged, at one relay.
     pub publish_in_flight_max: usize,
+
+    /// Events that wait to be passed on to one relay; beyond it they are left to the next pass over its filters.
+    pub outbox_events_max: usize,
 
     /// The largest frame taken from a relay, in bytes. strfry answers NEG-OPEN with up to 1 MB.
     pub frame_bytes_max: usize,
@@ -161,6 +177,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             one_shot: false,
+            discovery: None,
+            refused_ids_max: 100_000,
             dry_run: false,
             dry_run_ids_max: 1_000_000,
             connects_at_once_max: 16,
@@ -194,6 +212,10 @@ impl Default for Config {
             ids_per_request: 256,
             ids_in_flight_max: 4,
             subscriptions_max: 16,
+            values_per_filter_max: 100,
+            filters_per_request_max: 10,
+            request_bytes_max: 60_000,
+            live_filters_max: 70,
             histories_active_max: 4,
             negentropy_frame_bytes_max: 60_000,
             negentropy_window_items: 250_000,
@@ -201,6 +223,7 @@ impl Default for Config {
             negentropy_rounds_max: 20_000,
             negentropy_passes_max: 3,
             publish_in_flight_max: 64,
+            outbox_events_max: 10_000,
             frame_bytes_max: 4 << 20,
             unsolicited_bytes_max: 16 << 20,
             ingest_bytes_max: 4 << 20,
@@ -289,4 +312,6 @@ pub struct RelayOptions {
     pub method: Option<Method>,
     /// Stay subscribed to what is new.
     pub live: bool,
+    /// Whatever the relay sends for its filters is wanted, whether discovery knows of a reason or not.
+    pub trusted: bool,
 }

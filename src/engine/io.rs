@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{RelayOptions, RelayReport};
+use super::{Origin, RelayOptions, RelayReport};
+use crate::discover::DiscoverConfig;
 use crate::ingest::{Verdict, Verified};
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, ItemSet, RelayUrl, Window};
@@ -29,6 +30,34 @@ pub enum Command {
         interests: BTreeSet<Interest>,
         /// How to sync it.
         options: RelayOptions,
+    },
+    /// Something more, or less, is wanted of a relay; it is registered if it is new.
+    ChangeInterests {
+        /// The relay.
+        relay: RelayUrl,
+        /// What is wanted beside what was.
+        added: Vec<Interest>,
+        /// What is not wanted any more.
+        removed: Vec<Interest>,
+        /// How to sync it.
+        options: RelayOptions,
+    },
+    /// Relays are to be discovered by this from now on: see [`discover`](crate::discover). What was accepted is kept.
+    Discover(Box<DiscoverConfig>),
+    /// Events that are held now and that no relay of ours has brought. The store has them already.
+    Accepted {
+        /// The events, genuine.
+        events: Vec<Event>,
+        /// Where they come from.
+        origin: Origin,
+    },
+    /// Are these genuine events wanted? [`Notice::Judged`] has the answer. Those that are count as on their way into the
+    /// store.
+    Judge {
+        /// For the answer.
+        ticket: u64,
+        /// The events.
+        events: Vec<Event>,
     },
     /// The machine slept, the network came back, or somebody looks at what is held: every connection is probed, and
     /// relays that wait to be tried again may be tried at once. A sleep by which a deadline was missed, by more than
@@ -218,6 +247,13 @@ impl Effect {
 pub enum Notice {
     /// How far things are.
     Progress(Vec<RelayReport>),
+    /// The answer to [`Command::Judge`].
+    Judged {
+        /// Of the question.
+        ticket: u64,
+        /// For each event what speaks against it, in the words of an OK answer (NIP-01).
+        objections: Vec<Option<String>>,
+    },
     /// A one-shot job has ended at all relays.
     Finished(Vec<RelayReport>),
     /// The answer to [`Command::Stop`]: everything that arrived is committed, all connections are closed.

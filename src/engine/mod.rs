@@ -5,6 +5,7 @@
 //! remote does is never an error: it leads to effects, counters and gaps.
 
 mod config;
+mod discovery;
 mod io;
 mod items;
 mod pace;
@@ -17,6 +18,7 @@ mod tickets;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use config::{Config, Direction, RelayOptions};
+pub use discovery::Origin;
 pub use io::{Command, ConnId, Effect, Input, Notice, Ticket};
 #[cfg(not(feature = "testing"))]
 pub(crate) use planted::Planted;
@@ -26,11 +28,12 @@ pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
 pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
-use crate::ingest::{Outcomes, Pipeline, Work};
-use crate::plan::Interest;
+use crate::discover::Discovery;
+use crate::ingest::{Keep, Outcomes, Pipeline, Work};
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
+use discovery::Refused;
 use items::ItemCache;
 use pace::Pace;
 use relay::{Ctx, Pending, Relay};
@@ -52,6 +55,11 @@ pub struct Engine {
     items: ItemCache,
     rng: Rng,
     pace: Pace,
+    /// What follows from the announcements that are held.
+    discovery: Option<Discovery>,
+    refused: Refused,
+    /// Relays that are published to.
+    up: BTreeSet<usize>,
     stopping: bool,
     ended: bool,
     store_error: Option<String>,
@@ -77,7 +85,7 @@ impl Engine {
         for mark in snapshot.coverage {
             coverage.entry(mark.relay.clone()).or_default().insert(mark.filter.clone(), mark);
         }
-        Self {
+        let mut engine = Self {
             now,
             relays: Vec::new(),
             by_url: BTreeMap::new(),
@@ -92,6 +100,9 @@ impl Engine {
             items: ItemCache::new(config.items_age_max),
             rng: Rng::new(seed),
             pace: Pace::default(),
+            discovery: config.discovery.clone().map(|discovery| Discovery::new(discovery, now.instant)),
+            refused: Refused::default(),
+            up: BTreeSet::new(),
             stopping: false,
             ended: false,
             store_error: None,
@@ -99,7 +110,9 @@ impl Engine {
             publish_passes: 0,
             stored_before: 0,
             config,
-        }
+        };
+        engine.pipeline.keep = engine.kept();
+        engine
     }
 
     /// Takes in what happened. Drain [`Engine::poll_effect`] before the next call.
@@ -137,6 +150,7 @@ impl Engine {
             Input::Events { ticket, result } => self.handle_events(ticket, result),
             Input::Signed { conn, result } => self.with_conn(conn, |relay, ctx| relay.handle_signed(result, ctx)),
         }
+        self.poll_discovery();
         self.poll_pipeline();
         self.announce();
     }
@@ -154,7 +168,8 @@ impl Engine {
         let relay = self.deadlines.first().map(|(at, _, why)| (*at, *why));
         let commit = self.pipeline.deadline(&self.config).map(|at| (at, "commit"));
         let progress = self.progress_at.map(|at| (at, "progress"));
-        [relay, commit, progress].into_iter().flatten().min()
+        let discovery = self.discovery.as_ref().and_then(Discovery::deadline).filter(|_| !self.stopping);
+        [relay, commit, progress, discovery.map(|at| (at, "discovery"))].into_iter().flatten().min()
     }
 
     /// How things stand at every relay, as of the last call of [`Engine::handle`].
@@ -183,6 +198,8 @@ impl Engine {
             items: &mut self.items,
             rng: &mut self.rng,
             pace: &mut self.pace,
+            discovery: &mut self.discovery,
+            refused: &mut self.refused,
         };
         act(relay, &mut ctx);
         let after = relay.conn();
@@ -213,10 +230,26 @@ impl Engine {
                     return;
                 }
                 let number = self.register(relay);
-                let packs = interests.iter().flat_map(Interest::packs).collect();
                 self.ended = false;
-                self.with_relay(number, |relay, ctx| relay.set_interests(packs, options, ctx));
+                self.note_options(number, options);
+                self.with_relay(number, |relay, ctx| {
+                    relay.is_configured = true;
+                    relay.set_interests(interests, options, ctx);
+                });
             }
+            Command::ChangeInterests { relay, added, removed, options } => {
+                if !self.stopping {
+                    let number = self.register(relay);
+                    self.note_options(number, options);
+                    self.with_relay(number, |relay, ctx| {
+                        relay.is_configured = true;
+                        relay.change_interests(added, &removed, options, ctx);
+                    });
+                }
+            }
+            Command::Discover(config) => self.discover(*config),
+            Command::Accepted { events, origin } => self.accept(&events, origin),
+            Command::Judge { ticket, events } => self.judge(ticket, &events),
             Command::Wake => self.wake(),
             Command::Stop => {
                 self.stopping = true;
@@ -236,6 +269,23 @@ impl Engine {
         self.deadline_of.push(None);
         self.by_url.insert(url, number);
         number
+    }
+
+    /// Knows which relays are published to, and what of the events that are stored is to be seen again therefore.
+    fn note_options(&mut self, number: usize, options: RelayOptions) {
+        match options.direction.is_up() && options.live {
+            true => self.up.insert(number),
+            false => self.up.remove(&number),
+        };
+        self.pipeline.keep = self.kept();
+    }
+
+    fn kept(&self) -> Keep {
+        match (self.up.is_empty(), &self.discovery) {
+            (false, _) => Keep::All,
+            (true, Some(_)) => Keep::Observed,
+            (true, None) => Keep::Nothing,
+        }
     }
 
     fn give_all_up(&mut self, reason: &GapReason) {
@@ -278,6 +328,7 @@ impl Engine {
                 relay.handle_settled(source, settled);
             }
         }
+        self.handle_stored(outcomes.stored);
         for source in outcomes.marks {
             touched.insert(source.relay);
             if let Some(relay) = self.relays.get_mut(source.relay) {
@@ -325,11 +376,14 @@ impl Engine {
 
     fn handle_known(&mut self, ticket: Ticket, result: Result<Vec<bool>, String>) {
         let Some(Pending::Known { relay, history, ids }) = self.pending.remove(&ticket) else { return };
-        let known = match result {
+        let mut known = match result {
             Ok(known) => known,
             Err(error) => return self.fail_store(error),
         };
         self.with_relay(relay, |relay, ctx| {
+            if relay.history_mut(history).is_some_and(|history| history.pack.is_announcements()) {
+                ids.iter().zip(&mut known).for_each(|(id, known)| *known |= ctx.refused.contains(id));
+            }
             let would_store =
                 relay.history_mut(history).map_or(0, |history| history.handle_known(&ids, &known, ctx.config));
             relay.count_would_store(would_store);
@@ -338,12 +392,20 @@ impl Engine {
     }
 
     fn handle_events(&mut self, ticket: Ticket, result: Result<Vec<Option<crate::store::Record>>, String>) {
-        let Some(Pending::Events { relay, history }) = self.pending.remove(&ticket) else { return };
+        let Some(pending) = self.pending.remove(&ticket) else { return };
         let records = match result {
             Ok(records) => records,
             Err(error) => return self.fail_store(error),
         };
-        self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
+        match pending {
+            Pending::Events { relay, history } => {
+                self.with_relay(relay, |relay, ctx| relay.handle_records(history, records, ctx));
+            }
+            Pending::Outbox { relay } => {
+                self.with_relay(relay, |relay, ctx| relay.handle_outbox_records(records, ctx));
+            }
+            Pending::Known { .. } => {}
+        }
     }
 
     fn poll_pipeline(&mut self) {
@@ -370,6 +432,9 @@ impl Engine {
         {
             self.progress_at = Some(self.now.instant + self.config.progress_interval);
             self.out.push_back(Effect::Notify(Notice::Progress(self.reports())));
+        }
+        if !self.stopping && !self.config.one_shot {
+            return;
         }
         let drained = self.pipeline.is_empty() || self.store_error.is_some();
         let done = drained && (self.store_error.is_some() || self.relays.iter().all(Relay::is_done));

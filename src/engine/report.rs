@@ -133,6 +133,8 @@ pub struct Counters {
     pub published: u64,
     /// Events that the relay refused.
     pub refused: u64,
+    /// Events that were not passed on at once, as too many waited already.
+    pub outbox_overflows: u64,
     /// Pages asked for.
     pub pages: u64,
     /// Negentropy messages exchanged, both ways together counting one.
@@ -143,6 +145,8 @@ pub struct Counters {
     pub connections: u64,
     /// Rate limits met.
     pub rate_limits: u64,
+    /// How often small live filters were put together, as there were too many.
+    pub consolidations: u64,
     /// Bytes of frames received.
     pub bytes_in: u64,
     /// Bytes of frames sent.

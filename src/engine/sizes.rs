@@ -17,6 +17,10 @@ pub struct Sizes {
     pub pipeline_ids: usize,
     /// Ids remembered by histories: of answers under way, of seconds that overflow a page, wanted, missing, to publish.
     pub history_ids: usize,
+    /// Events that others brought, on their way to relays that are to have them.
+    pub outbox_events: usize,
+    /// Ids remembered of events that are not wanted.
+    pub refused_ids: usize,
     /// Relays, connected or not.
     pub relays: usize,
     /// Histories under way.
@@ -44,6 +48,7 @@ impl Engine {
             pipeline_events: self.pipeline.events(),
             pipeline_bytes: self.pipeline.bytes(),
             pipeline_ids: self.pipeline.ids(),
+            refused_ids: self.refused.len(),
             relays: self.relays.len(),
             deadlines: self.deadlines.len(),
             item_sets: self.items.sets(),

@@ -83,6 +83,16 @@ impl Publish {
         self.loaded.push_front((record, 1));
     }
 
+    /// This one is through, and may be offered again.
+    pub fn forget(&mut self, id: &[u8; 32]) {
+        self.queued.remove(id);
+    }
+
+    /// How many events are to be sent or answered.
+    pub fn left(&self) -> usize {
+        self.queue.len() + self.loaded.len() + self.in_flight.len()
+    }
+
     /// Since when the relay owes an OK: a relay that answers one event after the other is not overdue with the last.
     pub fn waiting_since(&self) -> Option<Instant> {
         let oldest = self.in_flight.values().map(|(_, sent_at, _)| *sent_at).min()?;
@@ -105,6 +115,7 @@ impl Publish {
             if attempt < self.attempts_max {
                 self.loaded.push_back((record, attempt + 1));
             } else {
+                self.queued.remove(&record.id);
                 self.unacknowledged += 1;
             }
         }

@@ -3,5 +3,5 @@
 mod pipeline;
 mod verify;
 
-pub use pipeline::{Outcomes, Pipeline, Settled, Source, Work};
+pub use pipeline::{Keep, Outcomes, Pipeline, Settled, Source, Work};
 pub use verify::{Invalid, Verdict, Verified, verify};

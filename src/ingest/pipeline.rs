@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{Invalid, Verdict, Verified};
+use crate::discover::Discovery;
 use crate::engine::{Config, HistoryId, Planted, Ticket};
 use crate::protocol::Event;
 use crate::runtime::Instant;
@@ -40,6 +41,8 @@ pub enum Settled {
 pub struct Outcomes {
     /// What became of events.
     pub events: Vec<(Source, Settled)>,
+    /// Of these, events that are stored now and were to be [kept](Keep).
+    pub stored: Vec<(Source, Event)>,
     /// Marks that are durable now.
     pub marks: Vec<Source>,
     /// The store failed; what it was given is not held.
@@ -89,12 +92,38 @@ enum Ready {
 struct Committing {
     ticket: Ticket,
     events: Vec<(Source, [u8; 32], usize)>,
+    /// By their place among the events.
+    kept: BTreeMap<usize, Event>,
     marks: Vec<Source>,
+}
+
+/// Which events are given back once they are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// None.
+    #[default]
+    Nothing,
+    /// What discovery observes.
+    Observed,
+    /// All.
+    All,
+}
+
+impl Keep {
+    fn wants(self, event: &Event) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Observed => Discovery::observes(event.kind_number()),
+            Self::All => true,
+        }
+    }
 }
 
 /// The pipeline. See the module.
 #[derive(Default)]
 pub struct Pipeline {
+    /// Which events are given back once they are stored.
+    pub keep: Keep,
     queue: VecDeque<Entry>,
     queued_events: usize,
     checking: VecDeque<Checking>,
@@ -264,10 +293,13 @@ impl Pipeline {
             return None;
         }
         let mut batch = Batch { now_secs: wall_secs, ..Batch::default() };
-        let (mut events, mut marks) = (Vec::new(), Vec::new());
+        let (mut events, mut marks, mut kept) = (Vec::new(), Vec::new(), BTreeMap::new());
         while batch.events.len() < config.commit_events_max.max(1) {
             match self.ready.pop_front() {
                 Some(Ready::Event(source, event, bytes)) => {
+                    if self.keep.wants(&event) {
+                        kept.insert(events.len(), event.clone().into_inner());
+                    }
                     events.push((source, event.id.to_bytes(), bytes));
                     batch.events.push(event);
                 }
@@ -286,7 +318,7 @@ impl Pipeline {
         self.ready_since = if self.ready.is_empty() { None } else { Some(now) };
         self.hurry &= !hurry;
         let ticket = tickets.next();
-        self.committing = Some(Committing { ticket, events, marks });
+        self.committing = Some(Committing { ticket, events, kept, marks });
         Some(Work::Commit(ticket, batch))
     }
 
@@ -439,7 +471,10 @@ impl Pipeline {
         let Some(done) = self.committing.take_if(|commit| commit.ticket == ticket) else { return outcomes };
         match result {
             Ok(results) => {
-                for ((source, id, bytes), outcome) in done.events.into_iter().zip(results) {
+                let mut kept = done.kept;
+                for (place, ((source, id, bytes), outcome)) in done.events.into_iter().zip(results).enumerate() {
+                    let event = kept.remove(&place).filter(|_| outcome == Outcome::Stored);
+                    outcomes.stored.extend(event.map(|event| (source, event)));
                     outcomes.events.push((source, Settled::Committed(outcome)));
                     self.settle(source, bytes);
                     self.settle_copies(id, &mut outcomes);

@@ -59,6 +59,22 @@ fn merge(proofs: Vec<Proof>) -> Vec<Proof> {
     merged
 }
 
+/// What both of two filters are proven for, if `left` and `right` are their proofs, newest first: the older moment counts.
+pub fn intersect(left: &[Proof], right: &[Proof]) -> Vec<Proof> {
+    let both = |left: &Proof, right: &Proof| Proof {
+        window: left.window.intersect(&right.window),
+        // Where one was fetched by pages, the whole was not reconciled.
+        method: left.method.max(right.method),
+        asked_at_secs: left.asked_at_secs.min(right.asked_at_secs),
+        followed_until_secs: left.fresh_secs().min(right.fresh_secs()),
+    };
+    let mut proofs: Vec<Proof> =
+        left.iter().flat_map(|left| right.iter().map(move |right| both(left, right))).collect();
+    proofs.retain(|proof| !proof.window.is_empty());
+    proofs.sort_by_key(|proof| std::cmp::Reverse(proof.window.until));
+    proofs
+}
+
 /// `wanted` without the windows of `proofs`, which are sorted newest first; newest first.
 fn subtract(wanted: Window, proofs: &[Proof]) -> Vec<Window> {
     if wanted.is_empty() {
@@ -116,6 +132,19 @@ mod tests {
             todo(&[proof(5_000, Window::OPEN, 9_900)], 10_000),
             vec![Window { since: 9_600, until: Window::OPEN }, Window { since: 0, until: 4_999 }]
         );
+    }
+
+    #[test]
+    fn what_two_filters_are_proven_for_is_proven_as_of_the_older_moment() {
+        let left = [proof(500, Window::OPEN, 900), proof(0, 300, 800)];
+        let right = [Proof { followed_until_secs: 880, ..proof(200, 700, 850) }];
+        let both = [
+            Proof { followed_until_secs: 880, ..proof(500, 700, 850) },
+            Proof { followed_until_secs: 800, ..proof(200, 300, 800) },
+        ];
+        assert_eq!(intersect(&left, &right), both);
+        assert_eq!(intersect(&right, &left), both);
+        assert_eq!(intersect(&left, &[]), []);
     }
 
     #[test]

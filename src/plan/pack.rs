@@ -7,7 +7,9 @@ use std::sync::Arc;
 use nostr::event::Kind;
 use nostr::filter::SingleLetterTag;
 
-use crate::protocol::{Address, Filter, FilterKey, Window, hex};
+use super::Interest;
+use crate::protocol::filter::matches;
+use crate::protocol::{Address, Event, Filter, FilterKey, Window, hex};
 
 /// The kinds of layer 1 (NIP-34): repository announcements and states, and lists of grasp servers.
 pub const ANNOUNCEMENT_KINDS: [u16; 3] = [30617, 30618, 10317];
@@ -101,6 +103,66 @@ impl Pack {
         match &self.0.content {
             Content::Opaque(filter) => Window::of(filter),
             _ => Window::ALL,
+        }
+    }
+
+    /// Is this layer 1?
+    pub fn is_announcements(&self) -> bool {
+        self.0.content == Content::Announcements
+    }
+
+    /// The layer whose packs can be merged with this one: 2 for repositories, 3 for roots.
+    pub fn layer(&self) -> Option<u8> {
+        match self.0.content {
+            Content::Repos(..) => Some(2),
+            Content::Roots(..) => Some(3),
+            Content::Announcements | Content::Opaque(_) => None,
+        }
+    }
+
+    /// How many interests are in it.
+    pub fn len(&self) -> usize {
+        match &self.0.content {
+            Content::Repos(_, addresses) => addresses.len(),
+            Content::Roots(_, ids) => ids.len(),
+            Content::Announcements | Content::Opaque(_) => 1,
+        }
+    }
+
+    /// About how many bytes the filter has, written out.
+    pub fn filter_bytes(&self) -> usize {
+        match &self.0.content {
+            Content::Announcements => 40,
+            Content::Opaque(filter) => filter.as_json().len(),
+            Content::Repos(_, addresses) => {
+                32 + addresses.iter().map(|address| 74 + address.identifier.len()).sum::<usize>()
+            }
+            Content::Roots(_, ids) => 32 + ids.len() * 67,
+        }
+    }
+
+    /// Never, as packs are made of interests.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is in it.
+    pub fn interests(&self) -> Vec<Interest> {
+        match &self.0.content {
+            Content::Announcements => vec![Interest::Announcements],
+            Content::Opaque(filter) => vec![Interest::Opaque(filter.clone())],
+            Content::Repos(_, addresses) => addresses.iter().cloned().map(Interest::Repo).collect(),
+            Content::Roots(_, ids) => ids.iter().copied().map(Interest::Root).collect(),
+        }
+    }
+
+    /// Does this event satisfy the filter, if it is one of the caller's or that of the announcements? What refers to
+    /// repositories and roots is found by [`Packs::want`](super::Packs::want), for all packs at once.
+    pub fn want(&self, event: &Event) -> bool {
+        match &self.0.content {
+            Content::Announcements => ANNOUNCEMENT_KINDS.contains(&event.kind_number()),
+            Content::Opaque(filter) => matches(filter, event),
+            Content::Repos(..) | Content::Roots(..) => false,
         }
     }
 

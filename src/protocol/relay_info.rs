@@ -42,6 +42,9 @@ pub struct Limitation {
     /// Open subscriptions a connection.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient")]
     pub max_subscriptions: Option<u64>,
+    /// Filters a request. NIP-11 no longer names it; relays still state it.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient")]
+    pub max_filters: Option<u64>,
     /// Characters of a subscription id.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "lenient")]
     pub max_subid_length: Option<u64>,

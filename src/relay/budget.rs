@@ -7,6 +7,8 @@ use crate::protocol::RelayInfo;
 #[derive(Debug, Clone)]
 pub struct Budget {
     subscriptions_max: usize,
+    filters_max: usize,
+    request_bytes_max: usize,
     page_events: usize,
     answer_events_max: usize,
     page_stays_max: u32,
@@ -28,6 +30,8 @@ impl Budget {
     pub fn new(config: &Config) -> Self {
         Self {
             subscriptions_max: config.subscriptions_max.max(1),
+            filters_max: config.filters_per_request_max.max(1),
+            request_bytes_max: config.request_bytes_max,
             page_events: config.page_events.max(1),
             answer_events_max: config.answer_events_max,
             page_stays_max: config.page_stays_max.max(1),
@@ -54,6 +58,9 @@ impl Budget {
         if let Some(most) = stated(limits.max_subscriptions) {
             self.subscriptions_max = self.subscriptions_max.min(most);
         }
+        if let Some(most) = stated(limits.max_filters) {
+            self.filters_max = self.filters_max.min(most);
+        }
         if let Some(most) = stated(limits.max_limit) {
             let most = most.max(self.page_cap_plausible_min);
             self.page_events = self.page_events.min(most);
@@ -63,6 +70,8 @@ impl Budget {
             // Hexadecimal doubles the message; 512 bytes are for the rest of the frame, filter included.
             let most = (bytes.saturating_sub(512) / 2).max(NEGENTROPY_FRAME_BYTES_MIN);
             self.negentropy_frame_bytes_max = self.negentropy_frame_bytes_max.min(most);
+            let request = usize::try_from(bytes.saturating_sub(256)).unwrap_or(usize::MAX);
+            self.request_bytes_max = self.request_bytes_max.min(request);
             let ids = usize::try_from(bytes.saturating_sub(256) / 67).unwrap_or(usize::MAX);
             self.ids_per_request = self.ids_per_request.min(ids.max(1));
         }
@@ -76,6 +85,21 @@ impl Budget {
     /// The relay refused one of `open` subscriptions as too many.
     pub fn learn_subscriptions(&mut self, open: usize) {
         self.subscriptions_max = open.saturating_sub(1).clamp(1, self.subscriptions_max);
+    }
+
+    /// Filters that go into one request.
+    pub fn filters_max(&self) -> usize {
+        self.filters_max
+    }
+
+    /// The filters of one request, in bytes.
+    pub fn request_bytes_max(&self) -> usize {
+        self.request_bytes_max
+    }
+
+    /// The relay did not take a request with so many filters.
+    pub fn learn_filters(&mut self, filters: usize) {
+        self.filters_max = (filters / 2).clamp(1, self.filters_max);
     }
 
     /// Events to ask for in a page.

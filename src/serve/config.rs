@@ -128,6 +128,7 @@ impl ServeConfig {
             limitation: Limitation {
                 max_message_length: Some(self.frame_bytes_max as u64),
                 max_subscriptions: Some(self.subscriptions_max as u64),
+                max_filters: Some(self.filters_max as u64),
                 max_subid_length: Some(self.subscription_id_chars_max as u64),
                 max_limit: Some(self.page_events_max as u64),
                 default_limit: Some(self.page_events_default.min(self.page_events_max) as u64),

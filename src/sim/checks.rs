@@ -9,7 +9,7 @@ use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
 use crate::engine::{Config, Effect, Input};
-use crate::plan::Interest;
+use crate::plan::{Interest, Pack};
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
 use crate::relay::Refusal;
@@ -307,12 +307,9 @@ impl World {
         if !options.direction.is_down() {
             return Vec::new();
         }
-        let items = |interest: &Interest| {
-            let filter = interest.filter();
-            self.relays[relay].honest().items(filter, crate::protocol::Window::of(filter), now_secs)
-        };
-        let ids: BTreeSet<[u8; 32]> =
-            interests.iter().flat_map(|interest| items(interest).items().to_vec()).map(|item| item.id).collect();
+        let items = |pack: Pack| self.relays[relay].honest().items(&pack.filter(), pack.window(), now_secs);
+        let packs = interests.iter().flat_map(Interest::packs);
+        let ids: BTreeSet<[u8; 32]> = packs.flat_map(|pack| items(pack).items().to_vec()).map(|item| item.id).collect();
         self.missing(engine, ids.into_iter().collect())
     }
 
@@ -325,9 +322,8 @@ impl World {
             return Vec::new();
         }
         let mut ids = BTreeSet::new();
-        for interest in interests {
-            let filter = interest.filter();
-            let items = at_once(node.store.held_items(filter, crate::protocol::Window::of(filter), now_secs));
+        for pack in interests.iter().flat_map(Interest::packs) {
+            let items = at_once(node.store.held_items(&pack.filter(), pack.window(), now_secs));
             ids.extend(items.expect("the store in memory does not fail").items().iter().map(|item| item.id));
         }
         let ids: Vec<[u8; 32]> = ids.into_iter().collect();

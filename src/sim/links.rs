@@ -83,7 +83,7 @@ impl World {
         let is_plain = self.is_plain(relay);
         let is_steady = node.life == 0 && node.offsets.is_empty() && now - node.began_at < NO_FULL_PASS;
         let is_followed = node.wishes.get(relay).is_some_and(|(_, options)| {
-            *options == RelayOptions { direction: Direction::Down, method: None, live: true }
+            *options == RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false }
         });
         let was_well = || {
             let mut reports = node.reports().into_iter().filter(|report| report.relay == *relay);

@@ -53,7 +53,12 @@ fn play(pool: &[Event], job: Job, remote: Remote) -> u64 {
         let half: Vec<Event> = pool.iter().step_by(2).cloned().collect();
         world.give(engine, &half);
     }
-    world.sync_with(engine, &relay, filters(), RelayOptions { direction, method: None, live: job == Job::Staying });
+    world.sync_with(
+        engine,
+        &relay,
+        filters(),
+        RelayOptions { direction, method: None, live: job == Job::Staying, trusted: false },
+    );
     match job {
         Job::Staying => {
             world.run(Duration::from_secs(300));

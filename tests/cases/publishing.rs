@@ -137,7 +137,12 @@ fn what_one_relay_brings_reaches_the_others() {
 fn a_full_second_is_compared_too() {
     let burst: Vec<_> = (0..300).map(|n| note(NOW_SECS - 9).content(format!("{n}")).sign()).collect();
     let config = relaysync::serve::ServeConfig { page_events_max: 100, ..relaysync::serve::ServeConfig::default() };
-    let options = RelayOptions { direction: Direction::Both, method: Some(relaysync::store::Method::Req), live: false };
+    let options = RelayOptions {
+        direction: Direction::Both,
+        method: Some(relaysync::store::Method::Req),
+        live: false,
+        trusted: false,
+    };
     let play = Play { options, held: burst[200..].to_vec(), ..Play::default() };
     let played = play.with(Remote::configured(config, &burst[..250]));
     assert_eq!(played.world.held_by(&played.relay).len(), 300);

@@ -236,4 +236,5 @@ pub(crate) fn ids<'e>(events: impl IntoIterator<Item = &'e Event>) -> BTreeSet<[
 
 pub(crate) const STALL: Duration = Duration::from_secs(15);
 
-pub(crate) const LIVE: RelayOptions = RelayOptions { direction: Direction::Down, method: None, live: true };
+pub(crate) const LIVE: RelayOptions =
+    RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false };

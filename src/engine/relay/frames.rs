@@ -1,9 +1,10 @@
 //! Reading what a relay sends.
 
-use super::{Ctx, Live, Relay};
+use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival, History};
 use crate::ingest::{Source, Verified};
+use crate::plan::ANNOUNCEMENT_KINDS;
 use crate::protocol::filter::matches;
 use crate::protocol::message::{self, EoseHint, MessageError, client};
 use crate::protocol::{Event, RelayMessage, hex};
@@ -110,9 +111,7 @@ impl Relay {
     /// Shows an event to its owner. One that does not satisfy the filter was not asked for.
     fn offer_event(&mut self, id: u64, purpose: Purpose, owner: HistoryId, event: &Event) -> Arrival {
         if purpose == Purpose::Live {
-            let pack = self.live.iter().find(|(_, live)| live.id == owner).map(|(pack, _)| pack);
-            let wanted = pack.is_some_and(|pack| matches(&pack.filter(), event));
-            return if wanted { Arrival::New } else { Arrival::Unasked };
+            return if self.follows(owner, event) { Arrival::New } else { Arrival::Unasked };
         }
         match self.histories.get_mut(&owner) {
             Some(history) if matches(history.filter(), event) => history.handle_event(id, purpose, event),
@@ -124,15 +123,41 @@ impl Relay {
         }
     }
 
+    /// Was this event asked for by a live subscription? One that is about to end may still bring what is wanted.
+    fn follows(&self, owner: HistoryId, event: &Event) -> bool {
+        match self.lives.get(owner).and_then(|live| live.packs.first()) {
+            Some(pack) if pack.layer().is_none() => pack.want(event),
+            _ => self.packs.want(event),
+        }
+    }
+
     /// Hands an event to the pipeline; `look_up` unless it was asked for because the store does not know it.
     fn ingest(&mut self, owner: HistoryId, event: Event, look_up: bool, ctx: &mut Ctx<'_>) {
-        if !self.options.direction.is_down() {
+        if !self.options.direction.is_down() || self.is_unwanted(owner, &event, ctx) {
             return;
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.unsettled += 1;
         }
         ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event, look_up);
+    }
+
+    /// Is this event one that nobody wants, as discovery says? Its id has to be that of its contents: else it may suppress
+    /// one that is wanted.
+    fn is_unwanted(&mut self, owner: HistoryId, event: &Event, ctx: &mut Ctx<'_>) -> bool {
+        let Some(discovery) = ctx.discovery.as_mut().filter(|_| !self.options.trusted) else { return false };
+        if discovery.consider(event).is_ok() || !event.verify_id() {
+            return false;
+        }
+        self.counters.unwanted += 1;
+        let id = event.id.to_bytes();
+        if ANNOUNCEMENT_KINDS.contains(&event.kind_number()) {
+            ctx.refused.insert(id, ctx.config.refused_ids_max);
+        }
+        if let Some(history) = self.histories.get_mut(&owner) {
+            history.handle_unwanted(id, ctx.config);
+        }
+        true
     }
 
     /// An event came for a request that is over. If a history that is being paged wants it, it is taken. If it is no
@@ -184,7 +209,7 @@ impl Relay {
 
     /// A live subscription is served.
     fn note_served(&mut self, owner: HistoryId) {
-        if let Some(live) = self.live.values_mut().find(|live| live.id == owner) {
+        if let Some(live) = self.lives.get_mut(owner) {
             live.last_refusal = None;
         }
     }
@@ -298,6 +323,10 @@ impl Relay {
             }
             return;
         }
+        let refusal = (!accepted && !is_held_there(words)).then_some(words);
+        if self.handle_outbox_ok(id, refusal, ctx).is_some() {
+            return;
+        }
         let Some(record_owner) = self
             .histories
             .iter_mut()
@@ -306,7 +335,7 @@ impl Relay {
             return;
         };
         let (owner, record) = record_owner;
-        let refusal = if accepted || is_held_there(words) { None } else { Some(Refusal::read(words)) };
+        let refusal = refusal.map(Refusal::read);
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
             self.record_useful(ctx.now.instant);
             self.record_served();
@@ -341,7 +370,7 @@ impl Relay {
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
         let was_tried = self.session.auth.accepted || self.session.auth.refused.is_some();
         let is_lacking = self.gaps.iter().any(|gap| matches!(gap.reason, GapReason::AuthRequired(_)))
-            || self.live.values().any(Live::lacks_auth);
+            || self.lives.iter().any(|(_, live)| live.lacks_auth());
         if was_tried && is_lacking {
             self.close(CloseReason::Done, ctx);
             self.health.record_closed();
@@ -420,7 +449,7 @@ impl Relay {
         if self.session.auth.futile > ctx.config.auth_futile_max {
             return;
         }
-        for live in self.live.values_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
+        for live in self.lives.iter_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
             live.refused = None;
         }
         self.live_due = true;

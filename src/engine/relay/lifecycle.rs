@@ -5,16 +5,17 @@ use std::collections::BTreeSet;
 use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, Planted, RelayOptions};
 use crate::fetch::Answer;
-use crate::plan::Pack;
+use crate::plan::Interest;
 use crate::protocol::RelayInfo;
 use crate::relay::session::Link;
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::CloseReason;
 
 impl Relay {
+    /// All that is wanted of the relay, and how.
     pub(in crate::engine) fn set_interests(
         &mut self,
-        target: BTreeSet<Pack>,
+        target: BTreeSet<Interest>,
         options: RelayOptions,
         ctx: &mut Ctx<'_>,
     ) {
@@ -23,30 +24,41 @@ impl Relay {
         self.options = options;
         self.given_up = false;
         self.live_due = true;
-        let dropped: BTreeSet<Pack> = self.interests.set_target(target).into_iter().collect();
+        self.packs.set(target);
         if is_other_way {
             self.retries.clear();
             self.waiting.clear();
-            self.interests.clear();
-        }
-        self.waiting.retain(|pack| !dropped.contains(pack));
-        self.drop_histories(|history| is_other_way || dropped.contains(&history.pack), ctx);
-        for pack in &dropped {
-            self.forget_gaps(pack.key());
-            self.stale.remove(pack);
-            self.retries.remove(pack);
-            self.drop_live(pack, ctx);
+            self.progress.clear();
+            self.drop_histories(|_| true, ctx);
         }
         if !options.live {
-            let live: Vec<Pack> = self.live.keys().cloned().collect();
-            live.iter().for_each(|pack| self.drop_live(pack, ctx));
+            self.close_live(ctx);
         }
-        self.waiting.extend(self.interests.begin_new());
+        self.absorb(ctx);
+        self.pump(ctx);
+    }
+
+    /// What is wanted of the relay changes by this. What is new is packed once it is connected, when as much as possible
+    /// of it is known.
+    pub(in crate::engine) fn change_interests(
+        &mut self,
+        added: Vec<Interest>,
+        removed: &[Interest],
+        options: RelayOptions,
+        ctx: &mut Ctx<'_>,
+    ) {
+        self.options = options;
+        self.given_up = false;
+        removed.iter().for_each(|interest| self.packs.remove(interest));
+        added.into_iter().for_each(|interest| self.packs.add(interest));
+        if self.session.conn().is_some() || self.packs.is_empty() {
+            self.absorb(ctx);
+        }
         self.pump(ctx);
     }
 
     pub(super) fn wants_connection(&self) -> bool {
-        !self.given_up && !self.is_done() && !self.interests.target().is_empty()
+        !self.given_up && !self.is_done() && !self.packs.is_empty()
     }
 
     /// Connects if that is wanted and allowed now.
@@ -75,6 +87,7 @@ impl Relay {
         self.counters.connections += 1;
         // A hint that may be late, wrong or never come: nothing waits for it.
         ctx.out.push_back(Effect::FetchInfo { dial: self.dial(ctx.config) });
+        self.absorb(ctx);
         self.renew_after_absence(ctx);
         self.plan_full_pass(ctx);
         self.pump(ctx);
@@ -98,10 +111,9 @@ impl Relay {
         self.live_retry_at = None;
         self.polled.clear();
         self.auth_wait_until = None;
-        for live in self.live.values_mut() {
-            live.subscription = None;
-            live.refused = None;
-        }
+        self.lives.reset();
+        // Who publishes to a relay looks at everything when it is back.
+        self.outbox.give_up();
         for history in self.histories.values_mut() {
             history.handle_connection_lost(&self.budget);
         }
@@ -147,6 +159,7 @@ impl Relay {
         self.given_up = true;
         self.retries.clear();
         self.connect_at = None;
+        self.absorb(ctx);
         self.give_up_histories(reason, ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);

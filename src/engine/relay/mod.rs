@@ -3,8 +3,12 @@
 //! `frames` reads what the relay sends, `requests` decides what to send, `passes` what to look at again, `lifecycle`
 //! connects and gives up, `probe` finds out whether the relay is still there, `timers` knows what is due when.
 
+mod following;
 mod frames;
 mod lifecycle;
+mod live;
+mod outbox;
+mod packing;
 mod passes;
 mod probe;
 mod requests;
@@ -12,19 +16,22 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::discovery::Refused;
 use super::items::ItemCache;
 use super::pace::Pace;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
 };
-use crate::fetch::{History, Stage};
+use crate::discover::Discovery;
+use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
-use crate::plan::{Interests, Pack};
+use crate::plan::{Pack, Packs, Progress};
 use crate::protocol::{FilterKey, RelayUrl};
-use crate::relay::{Budget, Health, Refusal, Session};
+use crate::relay::{Budget, Health, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
+use live::{Live, Lives};
 use passes::Retry;
 
 /// What a relay works with while it handles one thing.
@@ -38,6 +45,8 @@ pub(super) struct Ctx<'a> {
     pub items: &'a mut ItemCache,
     pub rng: &'a mut Rng,
     pub pace: &'a mut Pace,
+    pub discovery: &'a mut Option<Discovery>,
+    pub refused: &'a mut Refused,
 }
 
 /// Work handed to the store for a history: whose it is, and what was asked.
@@ -45,39 +54,7 @@ pub(super) struct Ctx<'a> {
 pub(super) enum Pending {
     Known { relay: usize, history: HistoryId, ids: Vec<[u8; 32]> },
     Events { relay: usize, history: HistoryId },
-}
-
-/// A subscription to what is new, for one pack.
-#[derive(Debug)]
-struct Live {
-    /// The number under which its events are counted.
-    id: HistoryId,
-    subscription: Option<u64>,
-    /// `limit: 0` was not understood: ask `since` now instead.
-    by_since: bool,
-    /// The open subscription asks `since`, so what is dated back does not come.
-    is_dated: bool,
-    /// The relay does not serve it, in these words.
-    refused: Option<String>,
-    /// How often it was refused for want of authentication although that had been accepted, since it was served.
-    futile: u32,
-    /// The words of its last refusal, until it is served.
-    last_refusal: Option<String>,
-}
-
-impl Live {
-    /// Does the relay want authentication before it serves this?
-    fn lacks_auth(&self) -> bool {
-        self.refused.as_ref().is_some_and(|words| Refusal::read(words) == Refusal::AuthRequired)
-    }
-
-    /// It is asked for again as at first. Was it refused?
-    fn forget_refusal(&mut self) -> bool {
-        let was_refused = self.refused.take().is_some();
-        self.by_since &= !was_refused;
-        self.futile = 0;
-        was_refused
-    }
+    Outbox { relay: usize },
 }
 
 /// One relay.
@@ -85,14 +62,17 @@ pub(super) struct Relay {
     pub url: RelayUrl,
     number: usize,
     options: RelayOptions,
-    interests: Interests,
+    /// Somebody has said how it is to be synced; discovery does not change that.
+    pub is_configured: bool,
+    packs: Packs,
+    progress: Progress,
     session: Session,
     health: Health,
     budget: Budget,
     histories: BTreeMap<HistoryId, History>,
     /// Interests begun that wait for room among the active histories.
     waiting: VecDeque<Pack>,
-    live: BTreeMap<Pack, Live>,
+    lives: Lives,
     /// Some live subscription is to be opened.
     live_due: bool,
     /// When what the relay does not serve live is asked for next.
@@ -127,6 +107,8 @@ pub(super) struct Relay {
     /// Connections that failed or were lost, since a request was brought to its end.
     fruitless: u32,
     auth_wait_until: Option<Instant>,
+    /// Events that others brought, on their way to this relay.
+    outbox: Publish,
     /// Events that this relay's sync has stored, for others to publish.
     pub stored: u64,
 }
@@ -137,13 +119,15 @@ impl Relay {
             url,
             number,
             options: RelayOptions::default(),
-            interests: Interests::default(),
+            is_configured: false,
+            packs: Packs::new(config.values_per_filter_max),
+            progress: Progress::default(),
             session: Session::default(),
             health: Health::default(),
             budget: Budget::new(config),
             histories: BTreeMap::new(),
             waiting: VecDeque::new(),
-            live: BTreeMap::new(),
+            lives: Lives::default(),
             live_due: true,
             live_retry_at: None,
             stale: BTreeSet::new(),
@@ -166,6 +150,7 @@ impl Relay {
             cooldowns: 0,
             fruitless: 0,
             auth_wait_until: None,
+            outbox: Publish::new(config.publish_attempts_max, config.publish_load_events),
             stored: 0,
         }
     }
@@ -249,7 +234,7 @@ impl Relay {
             self.close_requests_of(id, ctx);
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
-            self.interests.confirm(&history.pack);
+            self.progress.confirm(&history.pack);
             self.plan_after(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
@@ -284,12 +269,12 @@ impl Relay {
 
     /// Has every history come to its end?
     fn is_settled(&self) -> bool {
-        self.interests.is_settled() && self.histories.is_empty() && self.waiting.is_empty()
+        self.packs.unpacked() == 0 && self.progress.is_settled() && self.histories.is_empty() && self.waiting.is_empty()
     }
 
     /// Is nothing left to do here, for good?
     pub(super) fn is_done(&self) -> bool {
-        self.is_settled() && (self.given_up || !self.options.live || self.interests.target().is_empty())
+        self.is_settled() && (self.given_up || !self.options.live || self.packs.is_empty())
     }
 
     fn phase(&self, ctx_now: Instant) -> Phase {
@@ -314,7 +299,7 @@ impl Relay {
             relay: self.url.clone(),
             phase: self.phase(now),
             health: self.health.state(now, config),
-            live_refused: self.live.values().find_map(|live| live.last_refusal.clone()),
+            live_refused: self.lives.iter().find_map(|(_, live)| live.last_refusal.clone()),
             methods: methods.copied().collect::<BTreeSet<_>>().into_iter().collect(),
             fallbacks: self.fallbacks.clone(),
             relied_on_secs: self.relied_on_secs,
@@ -329,6 +314,7 @@ impl Relay {
     /// What this relay holds.
     pub(super) fn add_sizes(&self, sizes: &mut Sizes) {
         sizes.history_ids += self.histories.values().map(History::ids).sum::<usize>();
+        sizes.outbox_events += self.outbox.left();
         sizes.histories += self.histories.len();
         sizes.histories_waiting += self.waiting.len();
         sizes.subscriptions += self.session.subscriptions().count();
@@ -340,11 +326,11 @@ impl Relay {
         if self.given_up {
             return;
         }
-        self.interests.clear();
-        for pack in self.interests.target() {
+        self.progress.clear();
+        for pack in self.progress.target() {
             ctx.items.forget(pack.key());
         }
-        self.waiting.extend(self.interests.begin_new());
+        self.waiting.extend(self.progress.begin_new());
     }
 
     /// Stops reading from a relay whose events come faster than they are checked, and resumes.
@@ -369,6 +355,7 @@ impl Relay {
     fn excuse_silence(&mut self, now: Instant) {
         self.session.excuse_silence(now);
         self.histories.values_mut().for_each(|history| history.publish_mut().excuse_silence(now));
+        self.outbox.excuse_silence(now);
     }
 
     fn close(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Ctx, Relay};
-use crate::engine::{HistoryId, RelayOptions};
+use crate::engine::{Direction, HistoryId, RelayOptions};
 use crate::fetch::{History, HistoryParts};
 use crate::plan::{Pack, Todo, windows_to_fetch};
 use crate::runtime::{Instant, Now};
@@ -40,8 +40,9 @@ impl Relay {
         }
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&pack, ctx);
-        self.polled.remove(&pack);
-        let options = RelayOptions { method, ..self.options };
+        // What the relay is to get is passed on as it comes; a poll is for what is new there.
+        let direction = if self.polled.remove(&pack) { Direction::Down } else { self.options.direction };
+        let options = RelayOptions { method, direction, ..self.options };
         let parts = HistoryParts { id, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
         self.histories.insert(id, history);
@@ -53,11 +54,12 @@ impl Relay {
     fn todo(&self, pack: &Pack, ctx: &Ctx<'_>) -> (Todo, Option<Method>) {
         let (window, key) = (pack.window(), pack.key());
         // What the relay lacks shows only when all that it has is known.
-        let proofs = match self.coverage.get(&key) {
-            Some(coverage) if !self.options.direction.is_up() => coverage.windows.as_slice(),
+        let is_polled = self.polled.contains(pack);
+        let proofs = match self.coverage.get(key) {
+            Some(coverage) if is_polled || !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
-        let valid_for = match self.polled.contains(pack) {
+        let valid_for = match is_polled {
             true => ctx.config.live_retry_proofs,
             false => ctx.config.quick_reconnect_max,
         };
@@ -75,8 +77,8 @@ impl Relay {
         match (self.options.live, long) {
             (true, true) => self.begin_full_pass(ctx),
             (true, false) => {
-                self.interests.unconfirm_all();
-                self.waiting.extend(self.interests.begin_new());
+                self.progress.unconfirm_all();
+                self.waiting.extend(self.progress.begin_new());
             }
             (false, true) => self.negentropy_refused = None,
             (false, false) => {}
@@ -89,15 +91,14 @@ impl Relay {
         self.drop_histories(|_| true, ctx);
         self.waiting.clear();
         self.coverage.clear();
+        self.repack(ctx);
         self.was_live = false;
         self.negentropy_refused = None;
         self.budget.forget_pages();
         self.fallbacks.clear();
         self.relied_on_secs = None;
         self.renew_auth(ctx);
-        for live in self.live.values_mut() {
-            self.live_due |= live.forget_refusal();
-        }
+        self.live_due |= self.lives.forget_refusals();
         self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
         self.restart(ctx);
     }
@@ -139,6 +140,12 @@ impl Relay {
         self.retries.insert(history.pack.clone(), Retry { wait, at: Some(ctx.now.instant + wait) });
     }
 
+    /// This is to be looked at again, as if it had a gap.
+    pub(super) fn plan_retry(&mut self, pack: Pack, ctx: &Ctx<'_>) {
+        let wait = ctx.config.gap_retry_base;
+        self.retries.entry(pack).or_insert(Retry { wait, at: Some(ctx.now.instant + wait) });
+    }
+
     /// When the next filter is to be looked at again.
     pub(super) fn next_retry(&self) -> Option<Instant> {
         self.retries.values().filter_map(|retry| retry.at).min()
@@ -157,9 +164,9 @@ impl Relay {
         }
         for (pack, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
             retry.at = None;
-            self.interests.unconfirm(pack);
+            self.progress.unconfirm(pack);
         }
-        self.waiting.extend(self.interests.begin_new());
+        self.waiting.extend(self.progress.begin_new());
     }
 
     /// When a relay has answered a request, it has sent all that was new for the live subscriptions that it serves until
@@ -169,7 +176,7 @@ impl Relay {
     pub(super) fn note_live(&mut self, now: Now) {
         let Some(until) = self.session.served_until_secs(now).filter(|_| self.options.live) else { return };
         self.was_live = true;
-        for pack in self.interests.confirmed().iter().filter(|pack| !self.stale.contains(pack)) {
+        for pack in self.progress.confirmed().iter().filter(|pack| !self.stale.contains(pack)) {
             let Some((since, is_dated)) = self.live_since_secs(pack) else { continue };
             let Some(coverage) = self.coverage.get_mut(pack.key()) else { continue };
             for proof in &mut coverage.windows {
@@ -184,9 +191,9 @@ impl Relay {
     /// Since when, in seconds since 1970, the relay sends what is new for a pack, if it does; and whether that is
     /// only what is dated so.
     fn live_since_secs(&self, pack: &Pack) -> Option<(u64, bool)> {
-        let live = self.live.get(pack)?;
-        let open = self.session.subscription(live.subscription?).filter(|open| open.answered)?;
-        Some((open.opened_secs, live.is_dated))
+        let live = self.lives.of(pack)?;
+        let open = self.session.subscription(live.subscription?).filter(|open| open.answered && !live.is_changed)?;
+        Some((live.since_secs.unwrap_or(open.opened_secs), live.is_dated))
     }
 
     /// The wall clock was set back: what was proven by it as of moments that are still to come is worth nothing, and

@@ -5,6 +5,7 @@
 //! sent again instead.
 
 use super::{Ctx, Relay};
+use crate::engine::HistoryId;
 use crate::protocol::message::client;
 use crate::relay::Purpose;
 use crate::relay::session::{Link, wire_name};
@@ -91,12 +92,10 @@ impl Relay {
 
     /// A live subscription, to be sent again.
     fn live_as_probe(&mut self, ctx: &Ctx<'_>) -> Option<String> {
-        let open = self.live.iter().find_map(|(interest, live)| Some((interest.clone(), live.subscription?)));
-        let (interest, id) = open?;
-        let filter = self.live_filter(&interest, ctx);
-        let is_dated = self.is_dated(&interest);
-        self.live.get_mut(&interest).into_iter().for_each(|live| live.is_dated |= is_dated);
-        self.session.note_sent_as_probe(id, ctx.now);
-        Some(client::req(&wire_name(id), [&filter]))
+        let open = |id: &HistoryId| Some((*id, self.lives.get(*id)?.subscription?));
+        let (live, subscription) = self.lives.in_order().iter().find_map(open)?;
+        let frame = self.live_request(live, subscription, ctx)?;
+        self.session.note_sent_as_probe(subscription, ctx.now);
+        Some(frame)
     }
 }

@@ -1,7 +1,7 @@
 //! Every deadline of a relay, and what is done when it has come.
 
 use super::{Ctx, Relay};
-use crate::fetch::{Answer, History};
+use crate::fetch::{Answer, History, Publish};
 use crate::relay::Purpose;
 use crate::relay::session::{Link, Subscription};
 use crate::runtime::{CloseReason, Instant};
@@ -56,6 +56,7 @@ impl Relay {
                 return;
             }
         }
+        self.renew_outbox(ctx);
         for history in self.histories.values_mut() {
             let publish = history.publish_mut();
             if publish.waiting_since().is_some_and(|at| at + stall <= now) {
@@ -69,7 +70,7 @@ impl Relay {
     fn owes_answer(&self, open: &Subscription) -> bool {
         match open.purpose {
             Purpose::Live => {
-                let by_since = || self.live.values().any(|live| live.id == open.history && live.by_since);
+                let by_since = || self.lives.get(open.history).is_some_and(|live| live.by_since);
                 open.probes || !open.answered && !by_since()
             }
             Purpose::Negentropy => !self.histories.get(&open.history).is_some_and(History::holds_reply),
@@ -84,7 +85,8 @@ impl Relay {
         }
         let owed = self.session.subscriptions().filter(|(_, open)| self.owes_answer(open));
         let requests = owed.map(|(_, open)| (open.progress_at + ctx.config.stall, "stall"));
-        let published = self.histories.values().filter_map(|history| history.publish().waiting_since());
+        let outboxes = self.histories.values().map(History::publish).chain([&self.outbox]);
+        let published = outboxes.filter_map(Publish::waiting_since);
         requests.chain(published.map(|at| (at + ctx.config.stall, "no OK"))).min()
     }
 

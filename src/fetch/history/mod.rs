@@ -60,6 +60,8 @@ pub struct History {
     checking: bool,
     /// Ids under which something came that is not genuine, and the number of the next attempt.
     forged: BTreeMap<[u8; 32], u8>,
+    /// Ids of events that came and that nobody wants.
+    unwanted: BTreeSet<[u8; 32]>,
     /// Has anything come that is not genuine?
     has_forged: bool,
     /// A negentropy reply that waits until downloads have caught up.
@@ -109,6 +111,7 @@ impl History {
             unchecked: Vec::new(),
             checking: false,
             forged: BTreeMap::new(),
+            unwanted: BTreeSet::new(),
             has_forged: false,
             held_reply: None,
             close_reconciliation: None,
@@ -314,6 +317,13 @@ impl History {
         }
     }
 
+    /// What came under this id is not wanted: it is not asked for again.
+    pub fn handle_unwanted(&mut self, id: [u8; 32], config: &Config) {
+        if self.unwanted.len() < config.answer_events_max {
+            self.unwanted.insert(id);
+        }
+    }
+
     /// What this history got under this id is not genuine. Ids that were found by reconciliation are asked for again,
     /// unless a genuine copy has come from elsewhere; what came in a page has moved its cursor, and that is all.
     pub fn handle_invalid(&mut self, id: [u8; 32]) {
@@ -361,6 +371,7 @@ impl History {
             return 0;
         }
         let unknown = ids.iter().zip(known).filter(|(_, known)| !**known).map(|(id, _)| *id);
+        let unknown = unknown.filter(|id| !self.unwanted.contains(id));
         if config.dry_run {
             return unknown.count() as u64;
         }

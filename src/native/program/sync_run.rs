@@ -69,6 +69,7 @@ impl Job {
                 MethodChoice::Req => Some(Method::Req),
             },
             live: arguments.live,
+            trusted: false,
         };
         let config = Config { dry_run: arguments.dry_run, ..Config::one_shot() };
         // Who stays wants relays that went away to be tried again, and everything to be looked at again.
@@ -115,7 +116,7 @@ impl Job {
                 tracing::error!("{error}");
                 store_failed.notify_one();
             }
-            Notice::Finished(_) | Notice::Stopped(_) => {}
+            Notice::Judged { .. } | Notice::Finished(_) | Notice::Stopped(_) => {}
         });
         let mut engine = std::pin::pin!(engine);
         let control = async {

@@ -122,7 +122,7 @@ pub(super) fn wish(world: &mut World, dice: &mut Dice, engine: EngineId, relay: 
     // By pages alone, a second that overflows one stays a gap.
     let has_large_pages = world.relay(relay).honest().config().page_events_max >= PAGE_OF_ALL;
     let method = dice.pick(&[None, None, None, None, Some(Method::Req)]).filter(|_| has_large_pages);
-    let options = RelayOptions { direction, method, live: !one_shot };
+    let options = RelayOptions { direction, method, live: !one_shot, trusted: false };
     world.sync_with(engine, relay, filters(dice), options);
 }
 

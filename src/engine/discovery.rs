@@ -1,0 +1,130 @@
+//! Discovery inside the engine: what is stored is observed, what follows from it becomes interests, and what comes from
+//! relays is judged before it is checked.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use super::{Direction, Engine, Notice, RelayOptions};
+use crate::discover::{DiscoverConfig, Discovery};
+use crate::engine::Effect;
+use crate::ingest::Source;
+use crate::protocol::Event;
+
+/// How relays are synced that were discovered: followed, downwards.
+const DISCOVERED: RelayOptions = RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false };
+
+/// Where an event comes from that the engine has not brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was held before, and is read again: at the start, or after some of the feed was missed.
+    Held,
+    /// It has just been stored by somebody else, such as a client of our own relay service: relays that are published to
+    /// are to have it.
+    Client,
+}
+
+/// Ids of announcements, states and lists that were judged not to be wanted, so that a comparison of sets does not
+/// download them again. When a repository is accepted, its states and lists are fetched by filters of their own, for
+/// which this does not count. The oldest is forgotten first.
+#[derive(Debug, Default)]
+pub(super) struct Refused {
+    ids: BTreeSet<[u8; 32]>,
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Refused {
+    /// Remembers this one.
+    pub(super) fn insert(&mut self, id: [u8; 32], most: usize) {
+        if self.ids.insert(id) {
+            self.order.push_back(id);
+        }
+        while self.order.len() > most
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.ids.remove(&oldest);
+        }
+    }
+
+    pub(super) fn contains(&self, id: &[u8; 32]) -> bool {
+        self.ids.contains(id)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+}
+
+impl Engine {
+    /// Events that are held now and that no relay of ours has brought.
+    pub(super) fn accept(&mut self, events: &[Event], origin: Origin) {
+        for event in events {
+            self.observe(event);
+            if origin == Origin::Client {
+                self.pass_on(event, None);
+            }
+        }
+    }
+
+    /// Events that relays have brought are held now.
+    pub(super) fn handle_stored(&mut self, stored: Vec<(Source, Event)>) {
+        for (source, event) in stored {
+            self.observe(&event);
+            self.pass_on(&event, Some(source.relay));
+        }
+    }
+
+    fn observe(&mut self, event: &Event) {
+        let Some(discovery) = &mut self.discovery else { return };
+        discovery.observe(event, self.now.instant);
+    }
+
+    /// Relays that are published to get what others bring.
+    fn pass_on(&mut self, event: &Event, from: Option<usize>) {
+        let up: Vec<usize> = self.up.iter().copied().filter(|number| Some(*number) != from).collect();
+        for number in up {
+            self.with_relay(number, |relay, ctx| {
+                relay.offer_stored(event, ctx);
+                relay.pump(ctx);
+            });
+        }
+    }
+
+    /// Says of each event whether it is wanted.
+    pub(super) fn judge(&mut self, ticket: u64, events: &[Event]) {
+        let judge = |event| match &mut self.discovery {
+            Some(discovery) => discovery.judge(event).err().map(|objection| objection.to_string()),
+            None => None,
+        };
+        let objections = events.iter().map(judge).collect();
+        self.out.push_back(Effect::Notify(Notice::Judged { ticket, objections }));
+    }
+
+    /// Takes a new configuration of discovery; without one before, discovery begins.
+    pub(super) fn discover(&mut self, config: DiscoverConfig) {
+        self.refused = Refused::default();
+        match &mut self.discovery {
+            Some(discovery) => discovery.reconfigure(config, self.now.instant),
+            None => self.discovery = Some(Discovery::new(config, self.now.instant)),
+        }
+        self.pipeline.keep = self.kept();
+    }
+
+    /// Hands out what is wanted of relays once the batch window has ended.
+    pub(super) fn poll_discovery(&mut self) {
+        let now = self.now.instant;
+        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping) else { return };
+        if discovery.deadline().is_none_or(|at| at > now) {
+            return;
+        }
+        let changes = discovery.poll(now);
+        let (added, removed) =
+            changes.iter().fold((0, 0), |sum, change| (sum.0 + change.added.len(), sum.1 + change.removed.len()));
+        tracing::info!(relays = changes.len(), added, removed, "what is wanted of relays has changed");
+        for change in changes {
+            let number = self.register(change.relay);
+            self.with_relay(number, |relay, ctx| {
+                let options = if relay.is_configured { relay.options() } else { DISCOVERED };
+                relay.change_interests(change.added, &change.removed, options, ctx);
+            });
+        }
+    }
+}

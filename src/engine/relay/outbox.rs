@@ -1,0 +1,98 @@
+//! Passing on what others have brought: events that are stored while the relay is connected are published to it at once,
+//! if it is to have them. What is missed, for whatever reason, the next pass over the filter finds.
+
+use super::{Ctx, Pending, Relay};
+use crate::engine::Effect;
+use crate::plan::Pack;
+use crate::protocol::Event;
+use crate::protocol::message::client;
+use crate::relay::Refusal;
+use crate::store::Record;
+
+impl Relay {
+    /// An event is held now that this relay has not brought.
+    pub(in crate::engine) fn offer_stored(&mut self, event: &Event, ctx: &mut Ctx<'_>) {
+        let is_meant = self.options.live && self.options.direction.is_up() && !self.given_up && !ctx.config.dry_run;
+        if !is_meant || self.session.conn().is_none() || !self.packs.want(event) {
+            return;
+        }
+        if self.outbox.left() >= ctx.config.outbox_events_max {
+            self.counters.outbox_overflows += 1;
+            self.look_again(ctx);
+            return;
+        }
+        self.outbox.offer(event.id.to_bytes());
+    }
+
+    /// What could not be passed on is found by another pass.
+    fn look_again(&mut self, ctx: &Ctx<'_>) {
+        let packs: Vec<Pack> = self.progress.target().iter().cloned().collect();
+        for pack in packs {
+            self.plan_retry(pack, ctx);
+        }
+    }
+
+    /// Loads and sends what there is room for.
+    pub(super) fn poll_outbox(&mut self, ctx: &mut Ctx<'_>) {
+        let Some(conn) = self.session.conn() else { return };
+        let most = ctx.config.publish_in_flight_max;
+        if let Some(ids) = self.outbox.poll_load(most) {
+            let ticket = ctx.tickets.next();
+            ctx.pending.insert(ticket, Pending::Outbox { relay: self.number });
+            ctx.out.push_back(Effect::LoadEvents { ticket, ids });
+        }
+        while let Some(record) = self.outbox.poll_send(ctx.now.instant, most) {
+            self.send(ctx, conn, client::event(&String::from_utf8_lossy(&record.json)));
+        }
+    }
+
+    /// Events to pass on have been loaded.
+    pub(in crate::engine) fn handle_outbox_records(&mut self, mut records: Vec<Option<Record>>, ctx: &mut Ctx<'_>) {
+        for record in &mut records {
+            record.take_if(|record| super::requests::has_expired(record, ctx.now.unix_secs));
+        }
+        if self.session.conn().is_some() {
+            self.outbox.handle_loaded(records);
+        }
+        self.pump(ctx);
+    }
+
+    /// The relay's word on an event that was passed on; `None` if it is for none.
+    pub(super) fn handle_outbox_ok(&mut self, id: &str, refusal: Option<&str>, ctx: &mut Ctx<'_>) -> Option<()> {
+        let record = self.outbox.handle_ok(id, ctx.now.instant)?;
+        let Some(words) = refusal else {
+            self.outbox.forget(&record.id);
+            self.counters.published += 1;
+            self.record_useful(ctx.now.instant);
+            return Some(());
+        };
+        match Refusal::read(words) {
+            Refusal::RateLimited => {
+                self.outbox.retry(record);
+                self.rest(words, ctx);
+            }
+            // A pass waits for the authentication, and finds the event again.
+            Refusal::AuthRequired => {
+                self.outbox.forget(&record.id);
+                self.look_again(ctx);
+            }
+            _ => {
+                self.outbox.forget(&record.id);
+                self.counters.refused += 1;
+                self.record_useful(ctx.now.instant);
+            }
+        }
+        Some(())
+    }
+
+    /// What is on its way may not have come: it is sent once more, and then left to the next pass.
+    pub(super) fn renew_outbox(&mut self, ctx: &Ctx<'_>) {
+        if !self.outbox.waiting_since().is_some_and(|at| at + ctx.config.stall <= ctx.now.instant) {
+            return;
+        }
+        self.outbox.handle_lost();
+        if std::mem::take(&mut self.outbox.unacknowledged) > 0 {
+            self.look_again(ctx);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From what is wanted to what is fetched and followed: packing what is new, smaller packs where something is not wanted
+//! any more, and full packs for small ones where there are too many.
+
+use super::{Ctx, Relay};
+use crate::ingest::Source;
+use crate::plan::{Pack, Replaced, intersect};
+use crate::store::{Coverage, Proof};
+
+impl Relay {
+    /// Packs what is new, and takes leave of what is not wanted any more. What is new is pending from now on.
+    pub(super) fn absorb(&mut self, ctx: &mut Ctx<'_>) {
+        for replaced in self.packs.thin() {
+            let swap = replaced.new.as_ref().zip(replaced.old.first());
+            if let Some((new, old)) = swap {
+                self.lives.swap(old, new);
+                self.live_due = true;
+            }
+            self.replace(replaced, ctx);
+        }
+        for pack in self.packs.pack() {
+            self.follow(&pack);
+            self.progress.add(pack);
+        }
+        self.waiting.extend(self.progress.begin_new());
+    }
+
+    fn follow(&mut self, pack: &Pack) {
+        self.lives.add(pack);
+        self.live_due = true;
+    }
+
+    /// A pack takes the place of others. What all of them are proven for, it is proven for, too.
+    fn replace(&mut self, replaced: Replaced, ctx: &mut Ctx<'_>) {
+        let Replaced { old, new } = replaced;
+        if let Some(new) = new {
+            self.follow(&new);
+            if old.iter().all(|pack| self.is_through(pack)) {
+                self.inherit(&old, &new, ctx);
+                if old.iter().any(|pack| self.stale.contains(pack)) {
+                    self.stale.insert(new.clone());
+                }
+                self.progress.add_confirmed(new);
+            } else {
+                self.progress.add(new);
+            }
+        }
+        old.iter().for_each(|pack| self.forget(pack, ctx));
+    }
+
+    /// Has a pack been fetched without gaps?
+    fn is_through(&self, pack: &Pack) -> bool {
+        self.progress.confirmed().contains(pack) && !self.retries.contains_key(pack)
+    }
+
+    fn inherit(&mut self, old: &[Pack], new: &Pack, ctx: &mut Ctx<'_>) {
+        let mut proofs = old.iter().map(|pack| self.coverage.get(pack.key()).map_or(&[][..], |mark| &mark.windows));
+        let first: Vec<Proof> = proofs.next().unwrap_or_default().to_vec();
+        let windows = proofs.fold(first, |all, next| intersect(&all, next));
+        let mark = Coverage { relay: self.url.clone(), filter: new.key().clone(), windows };
+        self.coverage.insert(mark.filter.clone(), mark.clone());
+        let source = Source { relay: self.number, history: ctx.tickets.next_history() };
+        ctx.pipeline.push_mark(source, mark, true);
+    }
+
+    /// Nothing of this pack is wanted any more.
+    fn forget(&mut self, pack: &Pack, ctx: &mut Ctx<'_>) {
+        self.progress.remove(pack);
+        self.waiting.retain(|waiting| waiting != pack);
+        self.drop_histories(|history| history.pack == *pack, ctx);
+        self.forget_gaps(pack.key());
+        self.coverage.remove(pack.key());
+        self.stale.remove(pack);
+        self.polled.remove(pack);
+        self.retries.remove(pack);
+        if let Some(subscription) = self.lives.remove(pack) {
+            self.close_subscription(subscription, ctx);
+        }
+    }
+
+    /// Are more filters followed than relays like, or more than this one has subscriptions for, and would it help to make
+    /// full packs of small ones?
+    fn has_too_many_filters(&self, ctx: &Ctx<'_>) -> bool {
+        let followed = self.lives.filters();
+        let has_no_room = self.live_due && self.is_unserved();
+        (followed > ctx.config.live_filters_max || has_no_room)
+            && self.lives.retiring.is_empty()
+            && self.packs.filters_min() <= followed - followed / 4
+    }
+
+    /// Makes full packs of small ones. What was fetched is not fetched again; what is followed is followed by new
+    /// subscriptions before the old ones end. Packs that are under way stay as they are.
+    pub(super) fn consolidate_if_due(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.options.live || !self.has_too_many_filters(ctx) {
+            return;
+        }
+        let before = self.lives.filters();
+        let progress = &self.progress;
+        let retries = &self.retries;
+        let replaced =
+            self.packs.consolidate(|pack| progress.confirmed().contains(pack) && !retries.contains_key(pack));
+        if replaced.is_empty() {
+            return;
+        }
+        self.counters.consolidations += 1;
+        self.note_live(ctx.now);
+        let session = &self.session;
+        self.lives.dissolve(|id| session.subscription(id).filter(|open| open.answered).map(|open| open.opened_secs));
+        for replaced in replaced {
+            if let Some(new) = &replaced.new {
+                self.lives.continue_as(&replaced.old, new);
+            }
+            self.replace(replaced, ctx);
+        }
+        self.live_due = true;
+        tracing::debug!(relay = %self.url, before, after = self.lives.filters(), "consolidated what is followed");
+    }
+
+    /// Everything is begun anew, so all packs may be made anew, too.
+    pub(super) fn repack(&mut self, ctx: &mut Ctx<'_>) {
+        for replaced in self.packs.consolidate(|_| true) {
+            if let Some(new) = replaced.new {
+                self.follow(&new);
+                self.progress.add(new);
+            }
+            replaced.old.iter().for_each(|pack| self.forget(pack, ctx));
+        }
+    }
+}
