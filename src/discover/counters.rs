@@ -1,7 +1,7 @@
 //! What discovery has seen since it began. Every bound that bites is counted here.
 
 /// Counts since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DiscoveryCounters {
     /// Announcements observed, repeated ones too.
     pub announcements: u64,
@@ -70,7 +70,7 @@ pub struct DiscoveryCounters {
 }
 
 /// How much discovery holds now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct DiscoverySizes {
     /// Repositories accepted.
     pub repositories: usize,

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::protocol::{FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
 use crate::store::Method;
 
 /// Something that could not be proven complete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
     /// The filter.
     pub filter: FilterKey,
@@ -27,7 +27,7 @@ impl fmt::Display for Gap {
 }
 
 /// Why something could not be proven complete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum GapReason {
     /// No connection came about.
@@ -111,7 +111,7 @@ impl fmt::Display for GapReason {
 }
 
 /// What was counted at one relay.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Events that the relay sent and that were asked for.
     pub received: u64,
@@ -143,6 +143,8 @@ pub struct Counters {
     pub id_requests: u64,
     /// Connections made.
     pub connections: u64,
+    /// Attempts at a connection that came to nothing.
+    pub connections_failed: u64,
     /// Rate limits met.
     pub rate_limits: u64,
     /// How often small live filters were put together, as there were too many.
@@ -158,7 +160,7 @@ pub struct Counters {
 }
 
 /// What a relay is at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Not connected: waiting for the first or the next attempt.
@@ -178,7 +180,7 @@ pub enum Phase {
 }
 
 /// One relay's part of a sync.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelayReport {
     /// The relay.
     pub relay: RelayUrl,
@@ -186,6 +188,12 @@ pub struct RelayReport {
     pub phase: Phase,
     /// How the link is. Events that were rejected are no ill health, but counters.
     pub health: HealthState,
+    /// Is there a connection at this moment?
+    pub connected: bool,
+    /// Failures of the link in a row, without anything useful between them.
+    pub failures: u32,
+    /// In how many seconds, from the moment of this report, the relay may be tried or asked again, if it may not now.
+    pub next_try_secs: Option<u64>,
     /// The words in which the relay last refused a live subscription, unless it has served it since.
     pub live_refused: Option<String>,
     /// How histories were fetched; more than one if a filter fell back, or filters differed.

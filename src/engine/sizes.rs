@@ -3,7 +3,7 @@
 use super::Engine;
 
 /// How much an engine holds at a moment: what can be checked against bounds, and shown as gauges.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Sizes {
     /// Effects that wait to be taken.
     pub effects: usize,

@@ -1,14 +1,19 @@
 //! The native runtime: tokio's clock and tasks, TCP and TLS sockets, the embedded store, the relay service, and the
 //! `relaysync` program.
 
+pub mod admin;
 mod clock;
 mod config;
+pub mod daemon;
 mod dial;
+pub mod feed;
+pub mod hook;
 mod http;
 mod pins;
 pub mod program;
 mod runtime;
 pub mod serve;
+pub mod settings;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod swarm;

@@ -6,7 +6,7 @@ use crate::engine::{Config, Rng};
 use crate::runtime::Instant;
 
 /// A relay's health, as operators see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthState {
     /// Connected, and stable since.

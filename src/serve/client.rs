@@ -133,8 +133,29 @@ pub(super) struct Subscription {
     /// The stored events that were sent. A commit that is in flight at EOSE may hold some of them; then they are
     /// remembered until its outcome is known, so that none is sent twice.
     pub(super) sent: BTreeSet<[u8; 32]>,
+    /// The commits that were in flight at EOSE.
+    pub(super) in_flight: InFlight,
     /// Events that came before EOSE, as frames.
     pub(super) held: Vec<([u8; 32], String)>,
+}
+
+/// Commits of which stored events may have been read before they were offered to subscribers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct InFlight {
+    /// One of our own.
+    pub(super) here: bool,
+    /// One of somebody else, by its number.
+    pub(super) elsewhere: Option<u64>,
+}
+
+impl Subscription {
+    /// Forgets what was sent once all that may repeat it is over.
+    pub(super) fn land(&mut self, landed: impl FnOnce(&mut InFlight)) {
+        landed(&mut self.in_flight);
+        if self.stored.is_none() && self.in_flight == InFlight::default() {
+            self.sent.clear();
+        }
+    }
 }
 
 /// One reconciliation (NIP-77).

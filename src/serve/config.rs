@@ -25,6 +25,8 @@ pub struct ServeConfig {
     pub auth_age_max: Duration,
     /// AUTH messages a connection; one more ends it, because each costs a signature check.
     pub auth_attempts_max: usize,
+    /// Ask for each event of a client whether it is wanted ([`ServeEffect::Judge`](super::ServeEffect::Judge)).
+    pub judged: bool,
     /// Answer set reconciliation (NIP-77). If not, NEG-OPEN gets a NOTICE, as from relays that have never heard of it.
     pub negentropy: bool,
     /// Say in EOSE whether the filter is exhausted (NIP-67). Clients that insist on two elements would reject that.
@@ -84,6 +86,7 @@ impl Default for ServeConfig {
             auth_required: false,
             auth_age_max: Duration::from_secs(600),
             auth_attempts_max: 32,
+            judged: false,
             negentropy: true,
             eose_hints: false,
             frame_bytes_max: 512 * 1024,

@@ -1,7 +1,7 @@
 //! What a server has seen since it started. Every bound that bites is counted here.
 
 /// Counts since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Counters {
     /// Connections opened.
     pub clients: u64,
@@ -19,10 +19,16 @@ pub struct Counters {
     pub events_stored: u64,
     /// Events of clients that were refused, duplicates not among them.
     pub events_refused: u64,
+    /// Events of clients, among those refused, that were judged not to be wanted.
+    pub events_unwanted: u64,
+    /// Events of clients, among those refused, of which nobody could say whether they are wanted.
+    pub events_unjudged: u64,
     /// REQs answered.
     pub requests: u64,
     /// REQs refused.
     pub requests_refused: u64,
+    /// Subscriptions closed because events that were stored elsewhere could not be offered to them.
+    pub subscriptions_missed: u64,
     /// Filters that the page cap cut short.
     pub pages_capped: u64,
     /// COUNTs answered.

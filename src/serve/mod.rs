@@ -2,7 +2,7 @@
 //!
 //! It has the engine's shape: inputs go in, effects come out, time is an argument. Bound to sockets it is the relay
 //! service; driven by a simulation it is the honest relay there. Events of clients take the [`Intake`], the one write
-//! path: verify → commit → fan out.
+//! path: verify → judge → commit → fan out.
 
 mod auth;
 mod client;

@@ -1,9 +1,10 @@
 //! EVENT: into the intake, out to the subscribers, and the OK in between.
 
+use super::client::InFlight;
 use super::intake::{IntakeWork, Settled};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::server::Server;
-use crate::ingest::{Invalid, Verdict};
+use crate::ingest::{Invalid, Verdict, Verified};
 use crate::protocol::hex;
 use crate::protocol::message::{event_of_frame, relay};
 use crate::protocol::{Event, EventId};
@@ -72,6 +73,7 @@ impl Server {
         while let Some(work) = self.intake.next_work(&mut self.tickets, now.unix_secs) {
             self.out.effects.push_back(match work {
                 IntakeWork::Verify(ticket, events) => ServeEffect::Verify { ticket, events },
+                IntakeWork::Judge(ticket, events) => ServeEffect::Judge { ticket, events },
                 IntakeWork::Commit(ticket, batch) => ServeEffect::Commit { ticket, batch },
             });
         }
@@ -86,6 +88,15 @@ impl Server {
         }
     }
 
+    pub(super) fn judged(&mut self, ticket: Ticket, objections: Result<Vec<Option<String>>, WorkFault>) {
+        if let Err(fault) = &objections {
+            self.fault("judging events", fault);
+        }
+        for (publisher, settled) in self.intake.judged(ticket, objections) {
+            self.settle(publisher, settled);
+        }
+    }
+
     pub(super) fn committed(&mut self, ticket: Ticket, outcomes: Result<Vec<Outcome>, WorkFault>) {
         if let Err(fault) = &outcomes {
             self.fault("storing events", fault);
@@ -93,9 +104,37 @@ impl Server {
         for (publisher, settled) in self.intake.committed(ticket, outcomes) {
             self.settle(publisher, settled);
         }
+        self.land(|in_flight| in_flight.here = false);
+    }
+
+    /// Takes in what somebody else has stored, or accepted.
+    pub(super) fn accepted(&mut self, events: &[Verified<Event>]) {
+        for event in events {
+            self.fan_out(event, !event.kind.is_ephemeral());
+        }
+    }
+
+    pub(super) fn elsewhere(&mut self, begun: u64, over: u64) {
+        self.elsewhere = (begun, over);
+        self.land(|in_flight| in_flight.elsewhere = in_flight.elsewhere.filter(|commit| *commit > over));
+    }
+
+    /// Commits are over, and subscribers have what they stored.
+    fn land(&mut self, landed: impl Fn(&mut InFlight)) {
         for client in self.clients.values_mut() {
-            for subscription in client.subscriptions.values_mut().filter(|subscription| subscription.stored.is_none()) {
-                subscription.sent.clear();
+            client.subscriptions.values_mut().for_each(|subscription| subscription.land(&landed));
+        }
+    }
+
+    /// Nobody knows what subscribers and item sets lack: all begin anew.
+    pub(super) fn missed(&mut self) {
+        self.sets.forget();
+        for client in self.clients.values_mut() {
+            while let Some((name, _)) = client.subscriptions.first_key_value() {
+                let name = name.clone();
+                self.counters.subscriptions_missed += 1;
+                client.unsubscribe(&name);
+                client.send(&mut self.out, relay::closed(&name, "error: events were missed, subscribe again"));
             }
         }
     }
@@ -109,6 +148,8 @@ impl Server {
             }
             _ => self.counters.events_refused += u64::from(!accepted),
         }
+        self.counters.events_unwanted += u64::from(matches!(settled, Settled::Unwanted(_)));
+        self.counters.events_unjudged += u64::from(matches!(settled, Settled::Unjudged));
         let Some(client) = self.clients.get_mut(&publisher.client) else { return };
         client.send(&mut self.out, relay::ok(&publisher.event.to_hex(), accepted, reason));
         client.pending_bytes = client.pending_bytes.saturating_sub(publisher.bytes);
@@ -119,7 +160,7 @@ impl Server {
     }
 
     /// Hands an accepted event to the subscribers, and to the item sets if the store has it.
-    pub(super) fn fan_out(&mut self, event: &Event, is_stored: bool) {
+    fn fan_out(&mut self, event: &Event, is_stored: bool) {
         if is_stored {
             self.sets.stored(event);
         }
@@ -130,7 +171,7 @@ impl Server {
 }
 
 /// What OK says of an event.
-fn verdict(settled: &Settled) -> (bool, &'static str) {
+fn verdict(settled: &Settled) -> (bool, &str) {
     match settled {
         Settled::Committed(_, Outcome::Stored | Outcome::Ephemeral) => (true, ""),
         Settled::Committed(_, Outcome::Duplicate) => (true, "duplicate: already have this event"),
@@ -141,6 +182,8 @@ fn verdict(settled: &Settled) -> (bool, &'static str) {
         Settled::Invalid(Invalid::Id) => (false, "invalid: the id is not the hash of the event"),
         Settled::Invalid(Invalid::Signature) => (false, "invalid: the signature is not the author's"),
         Settled::Known => (true, "duplicate: this event is known"),
+        Settled::Unwanted(reason) => (false, reason),
+        Settled::Unjudged => (false, "error: whether the event is accepted here cannot be said at the moment"),
         Settled::Failed => (false, "error: the event cannot be stored at the moment"),
     }
 }

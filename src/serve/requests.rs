@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::client::Subscription;
+use super::client::{InFlight, Subscription};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::merge::Merge;
 use super::server::{Job, Server};
@@ -25,7 +25,8 @@ impl Server {
         let stored = Some(Merge::new(&filters, &self.config));
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.unsubscribe(subscription);
-        let fresh = Subscription { serial, filters, stored, sent: BTreeSet::new(), held: Vec::new() };
+        let (sent, held, in_flight) = (BTreeSet::new(), Vec::new(), InFlight::default());
+        let fresh = Subscription { serial, filters, stored, sent, in_flight, held };
         client.subscriptions.insert(subscription.to_owned(), fresh);
         self.proceed(id, subscription, now);
     }
@@ -68,9 +69,10 @@ impl Server {
                 };
                 client.send(&mut self.out, relay::eose(name, hint));
                 client.release_held(&mut self.out, &mut subscription);
-                if !self.intake.is_committing() {
-                    subscription.sent.clear();
-                }
+                let (begun, over) = self.elsewhere;
+                let elsewhere = (begun > over).then_some(begun);
+                let in_flight = InFlight { here: self.intake.is_committing(), elsewhere };
+                subscription.land(|state| *state = in_flight);
             } else {
                 if !stored.is_waiting() {
                     client.turns.push_back((name.to_owned(), subscription.serial));

@@ -28,6 +28,8 @@ pub struct Server {
     pub(super) sets: ItemSets,
     pub(super) counters: Counters,
     pub(super) sweep_at: Option<Instant>,
+    /// Commits of somebody else: how many were begun, and how many of those are over.
+    pub(super) elsewhere: (u64, u64),
     serials: u64,
 }
 
@@ -52,10 +54,11 @@ impl Server {
             out: Outbox { bytes_max: config.outbound_bytes_max, ..Outbox::default() },
             tickets: Tickets::default(),
             jobs: BTreeMap::new(),
-            intake: Intake::new(config.batch_events_max),
+            intake: Intake::new(config.batch_events_max, config.judged),
             sets: ItemSets::new(bounds),
             counters: Counters::default(),
             sweep_at: None,
+            elsewhere: (0, 0),
             serials: 0,
             config,
         }
@@ -73,8 +76,11 @@ impl Server {
             ServeInput::Items { ticket, items } => self.items_read(ticket, items, now),
             ServeInput::Reconciled { ticket, answer } => self.reconciled(ticket, answer),
             ServeInput::Verified { ticket, verdicts } => self.verified(ticket, verdicts),
+            ServeInput::Judged { ticket, objections } => self.judged(ticket, objections),
             ServeInput::Committed { ticket, outcomes } => self.committed(ticket, outcomes),
-            ServeInput::Accepted { events } => events.iter().for_each(|event| self.fan_out(event, true)),
+            ServeInput::Accepted { events } => self.accepted(&events),
+            ServeInput::Elsewhere { begun, over } => self.elsewhere(begun, over),
+            ServeInput::Missed => self.missed(),
             ServeInput::Tick => self.sweep(now),
         }
         self.advance_intake(now);

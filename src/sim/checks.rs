@@ -9,7 +9,7 @@ use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
 use crate::engine::{Config, Effect, Input};
-use crate::plan::{Interest, Pack};
+use crate::plan::{ANNOUNCEMENT_KINDS, Interest, Pack};
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
 use crate::relay::Refusal;
@@ -248,7 +248,10 @@ impl World {
     fn check_batch(&self, engine: EngineId, batch: &Batch) {
         let filters = &self.nodes[engine.0].filters;
         for event in &batch.events {
-            assert!(filters.values().any(|filter| matches(filter, event)), "{} is stored and not wanted", event.id);
+            let is_announcement =
+                self.nodes[engine.0].config.discovery.is_some() && ANNOUNCEMENT_KINDS.contains(&event.kind_number());
+            let is_wanted = is_announcement || filters.values().any(|filter| matches(filter, event));
+            assert!(is_wanted, "{} is stored and not wanted", event.id);
         }
     }
 

@@ -53,6 +53,13 @@ impl Draft {
         self
     }
 
+    /// With one more tag, of several values.
+    #[must_use]
+    pub fn tags(mut self, tag: &[String]) -> Self {
+        self.tags.push(tag.to_vec());
+        self
+    }
+
     /// The event, with a genuine signature. The same draft gives the same bytes.
     ///
     /// # Panics

@@ -68,6 +68,7 @@ impl World {
             Effect::Verify { ticket, events, look_up } => self.verify(engine, ticket, events, look_up),
             Effect::Commit { ticket, batch } => self.commit(engine, ticket, batch),
             Effect::LoadItems { ticket, filter, window } => {
+                self.nodes[engine.0].note_filter(&filter);
                 let node = &mut self.nodes[engine.0];
                 let fails = StoreFaults::fails(&mut node.faults.items) || self.fails_to_read(engine);
                 let result = match fails {

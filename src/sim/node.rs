@@ -227,6 +227,13 @@ impl Node {
         self.engine.reports()
     }
 
+    /// What discovery has made of interests is known by what is fetched. Of the announcements, not all are wanted.
+    pub(super) fn note_filter(&mut self, filter: &Filter) {
+        if self.config.discovery.is_some() && filter.kinds.is_none() {
+            self.filters.entry(FilterKey::of(filter)).or_insert_with(|| filter.clone());
+        }
+    }
+
     /// How much the engine holds.
     pub fn sizes(&self) -> Sizes {
         self.engine.sizes()

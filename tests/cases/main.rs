@@ -4,6 +4,7 @@
 mod absences;
 mod authentication;
 mod convergence;
+mod discovery;
 mod faults;
 mod kills;
 mod limits;

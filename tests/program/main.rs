@@ -3,9 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "how long things really take is tested here")]
 
 mod call;
+mod config;
 mod demo;
 mod events;
 mod sim;
+#[cfg(unix)]
+mod status;
 #[cfg(unix)]
 mod stop;
 mod store;

@@ -180,3 +180,68 @@ fn an_event_that_cannot_be_stored_is_not_passed_on() {
     world.broken = false;
     assert!(world.ok(ALICE, &event).0);
 }
+
+fn judged_world() -> World {
+    World::new(ServeConfig { judged: true, ..ServeConfig::default() })
+}
+
+#[test]
+fn what_is_not_wanted_is_refused_with_the_judges_words_and_goes_nowhere() {
+    let mut world = judged_world();
+    world.say(BOB, r#"["REQ","a",{"limit":0}]"#);
+    world.heard(BOB);
+    let (wanted, unwanted) = (note(1).sign(), note(2).content("unwanted").sign());
+    assert_eq!(world.ok(ALICE, &unwanted), (false, "blocked: nobody wants this".into()));
+    assert_eq!(world.commits, 0, "a batch that nobody wants is not committed");
+    assert_eq!(world.ok(ALICE, &wanted), (true, String::new()));
+    assert_eq!(story(&world.heard(BOB)), ids([&wanted]));
+    let counters = world.counters();
+    assert_eq!((counters.events_stored, counters.events_refused, counters.events_unwanted), (1, 1, 1));
+}
+
+#[test]
+fn a_forgery_is_never_judged() {
+    let mut world = judged_world();
+    world.works = false;
+    let forged = Event::parse(note(1).sign().json_str().replace("a note", "a nose").into()).unwrap();
+    world.publish(ALICE, &forged);
+    world.work_once();
+    assert!(world.waiting.is_empty(), "{:?}", world.waiting);
+    assert!(world.server.is_settled());
+}
+
+#[test]
+fn a_judge_that_fails_refuses_and_what_follows_is_judged() {
+    let mut world = judged_world();
+    world.broken = true;
+    let event = note(1).sign();
+    let (accepted, reason) = world.ok(ALICE, &event);
+    assert!(!accepted && reason.starts_with("error:"), "{reason}");
+    world.broken = false;
+    assert!(world.ok(ALICE, &event).0);
+    let counters = world.counters();
+    assert_eq!((counters.events_unjudged, counters.faults, counters.events_stored), (1, 1, 1));
+}
+
+#[test]
+fn a_batch_is_judged_only_when_the_one_before_it_is_committed() {
+    let mut world = World::new(ServeConfig { judged: true, batch_events_max: 2, ..ServeConfig::default() });
+    world.works = false;
+    let events = notes(1..=7);
+    for event in &events {
+        world.publish(ALICE, event);
+    }
+    let mut steps = Vec::new();
+    while let Some(effect) = world.waiting.front() {
+        match effect {
+            ServeEffect::Judge { events, .. } => steps.push(("judge", events.len())),
+            ServeEffect::Commit { batch, .. } => steps.push(("commit", batch.events.len())),
+            _ => {}
+        }
+        world.work_once();
+    }
+    assert!(steps.chunks(2).all(|pair| pair[0].0 == "judge" && pair[1] == ("commit", pair[0].1)), "{steps:?}");
+    assert_eq!(steps.iter().filter(|step| step.0 == "commit").map(|step| step.1).sum::<usize>(), 7);
+    assert_eq!(world.heard(ALICE).len(), 7);
+    assert!(world.server.is_settled());
+}

@@ -1,123 +1,22 @@
 //! The relay service on sockets, with clients of another WebSocket implementation's making where it matters.
 
-use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use relaysync::native::serve::{RelayService, ServiceConfig};
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, RelayInfo, RelayMessage, hex};
-use relaysync::serve::{Counters, ServeConfig};
-use relaysync::store::{Batch, MemoryStore, Store};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use relaysync::serve::ServeConfig;
+use relaysync::store::{MemoryStore, Store};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::client::{ANY_PORT, Client, End, counters_when, http, service, service_with};
 use crate::events::{note, notes};
 use crate::world::{ids, story};
-
-/// Nothing here takes so long on a machine that works.
-const PATIENCE: Duration = Duration::from_secs(20);
-const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-/// A client that waits with a bound.
-#[derive(Debug)]
-struct Client(WebSocketStream<TcpStream>);
-
-/// How a connection ended, as the client saw it.
-#[derive(Debug, PartialEq, Eq)]
-enum End {
-    Closed(CloseCode, String),
-    Dropped,
-}
-
-impl Client {
-    async fn connect(service: &RelayService) -> Self {
-        Self::over(TcpStream::connect(service.local_addr()).await.unwrap(), service).await
-    }
-
-    async fn over(socket: TcpStream, service: &RelayService) -> Self {
-        let (socket, _) = patiently(client_async(service.url().as_str(), socket)).await.unwrap();
-        Self(socket)
-    }
-
-    async fn say(&mut self, frame: impl Into<String>) {
-        patiently(self.0.send(Message::Text(frame.into().into()))).await.unwrap();
-    }
-
-    async fn hear(&mut self) -> String {
-        match patiently(self.0.next()).await {
-            Some(Ok(Message::Text(text))) => text.to_string(),
-            other => panic!("no text: {other:?}"),
-        }
-    }
-
-    /// All frames up to and with the first that begins so.
-    async fn hear_until(&mut self, beginning: &str) -> Vec<String> {
-        let mut frames = Vec::new();
-        loop {
-            frames.push(self.hear().await);
-            if frames.last().is_some_and(|frame| frame.starts_with(beginning)) {
-                return frames;
-            }
-        }
-    }
-
-    /// Reads on until the connection ends.
-    async fn end(mut self) -> End {
-        loop {
-            match patiently(self.0.next()).await {
-                Some(Ok(Message::Close(Some(frame)))) => return End::Closed(frame.code, frame.reason.to_string()),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return End::Dropped,
-            }
-        }
-    }
-}
-
-async fn patiently<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("within the bound")
-}
-
-async fn service_with(config: impl Into<ServiceConfig>, events: &[Event]) -> RelayService {
-    let store = MemoryStore::default();
-    let events = events.iter().map(|event| relaysync::ingest::verify(event.clone()).unwrap()).collect();
-    store.commit(Batch { events, ..Batch::default() }).await.unwrap();
-    RelayService::bind(ANY_PORT, config, Arc::new(store)).await.unwrap()
-}
-
-async fn service() -> RelayService {
-    service_with(ServeConfig::default(), &[]).await
-}
-
-/// The service's numbers, once they satisfy `condition`.
-async fn counters_when(service: &RelayService, condition: impl Fn(&Counters) -> bool) -> Counters {
-    patiently(async {
-        loop {
-            let counters = service.counters().await;
-            if condition(&counters) {
-                return counters;
-            }
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-}
-
-async fn http(service: &RelayService, request: &str) -> (String, String) {
-    let mut socket = TcpStream::connect(service.local_addr()).await.unwrap();
-    socket.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    patiently(socket.read_to_string(&mut response)).await.unwrap();
-    let (head, body) = response.split_once("\r\n\r\n").unwrap();
-    (head.to_ascii_lowercase(), body.to_owned())
-}
 
 #[tokio::test]
 async fn the_information_document_is_for_pages_of_any_origin() {

@@ -106,6 +106,7 @@ impl Relay {
             self.disconnected_at = Some(if from_connect { self.session.connected_at } else { ctx.now.instant });
             self.note_live(ctx.now);
         }
+        self.counters.connections_failed += u64::from(matches!(self.session.link, Link::Connecting { .. }));
         self.session.reset();
         self.live_due = true;
         self.live_retry_at = None;

@@ -43,9 +43,29 @@ pub(super) fn bytes(number: u64) -> String {
     format!("{scaled:.1} {}", UNITS[unit])
 }
 
+/// Seconds as `43 s`, `12 min`, `3 h 5 min`, `2 d 3 h`.
+pub(super) fn duration(secs: u64) -> String {
+    let two = |large: u64, unit: &str, small: u64, subunit: &str| match small {
+        0 => format!("{} {unit}", count(large)),
+        _ => format!("{} {unit} {small} {subunit}", count(large)),
+    };
+    match secs {
+        0..60 => format!("{secs} s"),
+        60..3_600 => format!("{} min", secs / 60),
+        3_600..86_400 => two(secs / 3_600, "h", secs % 3_600 / 60, "min"),
+        _ => two(secs / 86_400, "d", secs % 86_400 / 3_600, "h"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{bytes, count, counted};
+    use super::{bytes, count, counted, duration};
+
+    #[test]
+    fn durations_have_two_units_at_most() {
+        let durations = [0, 59, 119, 3_600, 11_100, 86_400, 183_000].map(duration);
+        assert_eq!(durations, ["0 s", "59 s", "1 min", "1 h", "3 h 5 min", "1 d", "2 d 2 h"]);
+    }
 
     #[test]
     fn counts_have_groups() {

@@ -5,9 +5,13 @@
 //! any of them, so no client and no query delays another.
 
 mod connection;
+mod elsewhere;
 mod http;
 mod hub;
+mod judge;
 mod work;
+
+pub use judge::{Case, Docket, Judge, Matter, docket};
 
 use std::fmt;
 use std::io;
@@ -20,6 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::ingest::Verified;
+use crate::native::feed::FeedReceiver;
 use crate::protocol::{Event, RelayUrl};
 use crate::serve::{Counters, ServeConfig};
 use crate::store::Store;
@@ -43,6 +48,8 @@ pub struct ServiceConfig {
     pub arrivals_max: usize,
     /// Reads of the store in flight for all clients.
     pub store_reads_max: usize,
+    /// How long a [`Judge`] may take for a batch of events; then they are refused.
+    pub judge_max: Duration,
     /// How long a connection that is ended may take for what was sent to it before and for its goodbye.
     pub close_max: Duration,
     /// How long a shutdown may take: half of it for what has been received to be stored, the rest for goodbyes.
@@ -60,6 +67,7 @@ impl From<ServeConfig> for ServiceConfig {
             frames_at_once_max: 256,
             arrivals_max: 64,
             store_reads_max: 16,
+            judge_max: Duration::from_secs(10),
             close_max: Duration::from_millis(500),
             shutdown_max: Duration::from_millis(1_500),
         }
@@ -70,6 +78,15 @@ impl Default for ServiceConfig {
     fn default() -> Self {
         ServeConfig::default().into()
     }
+}
+
+/// What ties a relay service to others that use the same store.
+#[derive(Debug, Default)]
+pub struct Ties {
+    /// Decides which events of clients are wanted. Without, all are.
+    pub judge: Option<Judge>,
+    /// Tells of what others put into the store, so that subscribers get it.
+    pub feed: Option<FeedReceiver>,
 }
 
 /// The service could not start to listen.
@@ -121,7 +138,21 @@ impl RelayService {
         config: impl Into<ServiceConfig>,
         store: Arc<S>,
     ) -> Result<Self, BindError> {
+        Self::bind_with(addr, config, store, Ties::default()).await
+    }
+
+    /// The same, as one of several that use the store.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind_with<S: Store>(
+        addr: SocketAddr,
+        config: impl Into<ServiceConfig>,
+        store: Arc<S>,
+        ties: Ties,
+    ) -> Result<Self, BindError> {
         let mut config = config.into();
+        config.serve.judged = ties.judge.is_some();
         let fault = |error| BindError { addr, error };
         let listener = TcpListener::bind(addr).await.map_err(fault)?;
         let local_addr = listener.local_addr().map_err(fault)?;
@@ -133,8 +164,9 @@ impl RelayService {
         let (arrivals, arrived) = mpsc::channel(config.arrivals_max.max(1));
         let (reports, reported) = mpsc::unbounded_channel();
         let links = connection::Links { arrivals, reports: reports.clone() };
-        let work = work::Work::new(store, config.store_reads_max, reports);
-        let hub = hub::Hub::new(&config, work);
+        let elsewhere = elsewhere::Elsewhere::new(ties.feed, store.clone());
+        let work = work::Work::new(store, ties.judge, &config, reports);
+        let hub = hub::Hub::new(&config, work, elsewhere);
         let hub = tokio::spawn(hub.run(arrived, reported, requested, is_stopping.clone()));
         let shutdown_max = config.shutdown_max;
         let doors = tokio::spawn(http::Doors::new(config, links, is_stopping).run(listener));

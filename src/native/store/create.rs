@@ -17,7 +17,10 @@ const UNFINISHED: &str = ".relaysync-unfinished";
 
 /// Makes a store at `path`, where there is none; what is in it at first, `prepare` decides. Another process may do the
 /// same at the same time: then one of the two stores is used.
-pub(super) fn create(path: &Path, prepare: impl FnOnce(&Database) -> Result<(), StoreFault>) -> Result<(), StoreFault> {
+pub(in crate::native) fn create(
+    path: &Path,
+    prepare: impl FnOnce(&Database) -> Result<(), StoreFault>,
+) -> Result<(), StoreFault> {
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent)?;
     }

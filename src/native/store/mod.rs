@@ -20,6 +20,7 @@ mod run;
 mod view;
 mod writer;
 
+pub(super) use create::create;
 pub use error::{StoreError, StoreFault};
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,60 @@
+//! Reports for tests.
+
+use std::collections::BTreeMap;
+
+use super::report::{DaemonReport, DiscoveryReport, Readiness, ServiceReport, Stage};
+use crate::discover::DiscoverySizes;
+use crate::engine::{Counters, Gap, GapReason, Phase, RelayReport};
+use crate::native::hook;
+use crate::protocol::{FilterKey, RelayUrl, Window};
+use crate::relay::HealthState;
+use crate::runtime::Instant;
+use crate::store::Method;
+
+/// A relay that is connected, live and complete.
+pub(crate) fn relay(url: &str) -> RelayReport {
+    RelayReport {
+        relay: RelayUrl::parse(url).unwrap(),
+        phase: Phase::Live,
+        health: HealthState::Healthy,
+        connected: true,
+        failures: 0,
+        next_try_secs: None,
+        live_refused: None,
+        methods: vec![Method::Negentropy],
+        fallbacks: BTreeMap::new(),
+        relied_on_secs: None,
+        counters: Counters {
+            received: 12_350,
+            stored: 12_345,
+            connections: 1,
+            bytes_in: 7_000_000,
+            ..Counters::default()
+        },
+        complete: true,
+        gaps: vec![],
+        gaps_dropped: 0,
+        last_error: None,
+    }
+}
+
+/// A gap that is about all of time.
+pub(crate) fn gap(reason: GapReason) -> Gap {
+    Gap { filter: FilterKey("00112233445566778899aabbccddeeff".to_owned()), window: Window::ALL, reason }
+}
+
+/// A daemon that is ready, with `relays`, two days and three hours after its start.
+pub(crate) fn daemon(relays: Vec<RelayReport>) -> DaemonReport {
+    let sizes = DiscoverySizes { repositories: 200, roots: 20_000, relays: 8, ..DiscoverySizes::default() };
+    DaemonReport {
+        version: "1.2.3".to_owned(),
+        made_at_secs: 1_700_000_000 + 2 * 86_400 + 3 * 3_600 + 240,
+        readiness: Readiness { store: Stage::Ready, index: Stage::Ready, service: Stage::Ready },
+        relays,
+        discovery: Some(DiscoveryReport { sizes, ..DiscoveryReport::default() }),
+        hook: Some(hook::Counters::default()),
+        service: Some(ServiceReport { clients_connected: 3, ..ServiceReport::default() }),
+        bounds: [("feed_events_max".to_owned(), 3)].into(),
+        ..DaemonReport::starting(1_700_000_000, Instant::ZERO)
+    }
+}

@@ -1,0 +1,4 @@
+//! Relays found through repository announcements (NIP-34), and what is fetched of them.
+
+mod layers;
+mod support;
