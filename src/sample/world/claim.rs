@@ -77,3 +77,17 @@ pub enum Reason {
     /// Its signature is wrong.
     ForgedSignature,
 }
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Foreign => "of other repositories",
+            Self::LookAlike => "of repositories that list a look-alike of our service",
+            Self::Unrelated => "of no repository",
+            Self::TooDeep => "answers that name no repository, issue, patch or pull request",
+            Self::Usurper => "by people without a say",
+            Self::ForgedContent => "with a false content",
+            Self::ForgedSignature => "with a false signature",
+        })
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::protocol::RelayUrl;
+use crate::sample::Burst;
 
 /// What world to make. The same configuration makes the same bytes on every machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct WorldConfig {
     pub from_secs: u64,
     /// The latest date, in seconds since 1970.
     pub to_secs: u64,
+    /// Many events of accepted repositories that have one date, if any; at most half of all.
+    pub burst: Option<Burst>,
     /// The relays (places) that keep deletions (NIP-09) to pass them on; no deletion is placed at others.
     pub deletions_at: BTreeSet<usize>,
 }
@@ -31,6 +34,7 @@ impl WorldConfig {
         let repositories = relays.len().max(10);
         Self {
             seed: 1,
+            burst: None,
             deletions_at: (0..relays.len()).collect(),
             relays,
             service_url: RelayUrl::parse("wss://grasp.example").expect("it is a relay URL"),

@@ -211,12 +211,23 @@ impl Scribe {
         self.serial
     }
 
-    /// The next date: later and later for a world, always now for what is posted.
-    fn date(&mut self) -> u64 {
+    /// The next date: later and later for a world, but for its burst; always now for what is posted.
+    fn date(&mut self, kind: u16) -> u64 {
+        if self.now_secs.is_none() && self.is_in_burst(kind) {
+            return self.config.burst.map_or(0, |burst| burst.second);
+        }
         let (from, to) = (self.config.from_secs, self.config.to_secs);
         let step = (to - from) / self.config.events as u64;
         let in_order = from + step * self.sketches.len() as u64 + self.dice.below(step.max(1));
         self.now_secs.unwrap_or(in_order.min(to))
+    }
+
+    /// The burst comes last of what is wanted. Of states and the like, one date would make versions equal.
+    fn is_in_burst(&self, kind: u16) -> bool {
+        let burst = self.config.burst.map_or(0, |burst| burst.events);
+        let end = self.config.events - self.config.events / STRANGERS_SHARE;
+        let place = self.sketches.len();
+        (end.saturating_sub(burst)..end).contains(&place) && Kind::from_u16(kind).is_regular()
     }
 
     pub(super) fn is_posting(&self) -> bool {
@@ -256,7 +267,7 @@ impl Scribe {
         relays: BTreeSet<usize>,
         claim: Claim,
     ) -> Target {
-        let (created_at, kind) = (Timestamp::from(self.date()), Kind::from_u16(kind));
+        let (created_at, kind) = (Timestamp::from(self.date(kind)), Kind::from_u16(kind));
         let (tags, key) = (Tags::from_list(tags), self.authors[author]);
         let id = EventId::compute(&key, &created_at, &kind, &tags, &content);
         let target = Target { id: id.to_hex(), author: key.to_hex(), kind: kind.as_u16() };

@@ -119,6 +119,16 @@ fn the_same_configuration_makes_the_same_world() {
 }
 
 #[test]
+fn a_burst_is_wanted_and_of_one_second() {
+    let burst = crate::sample::Burst { second: 1_710_000_000, events: 100 };
+    let world = World::new(WorldConfig { burst: Some(burst), ..WorldConfig::small(relays(3)) });
+    let dated = world.events().iter().filter(|held| held.event.created_at_secs() == burst.second);
+    let wanted = dated.filter(|held| matches!(held.claim, Claim::Wanted(_) | Claim::Passing)).count();
+    assert!((90..=110).contains(&wanted), "forged copies and all but regular kinds aside: {wanted}");
+    assert_held(&world, &crawl(&world).0);
+}
+
+#[test]
 fn a_large_world_has_its_size() {
     let world = World::new(WorldConfig::large(relays(8)));
     assert_eq!((world.events().len(), world.repositories().len()), (20_000, 200));

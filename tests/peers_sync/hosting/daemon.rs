@@ -101,7 +101,8 @@ impl Daemon {
         let begun = Instant::now();
         loop {
             let held = self.held().await;
-            let is_idle = self.reports().iter().all(|report| !matches!(report.phase, Phase::Syncing | Phase::Connecting));
+            let is_idle =
+                self.reports().iter().all(|report| !matches!(report.phase, Phase::Syncing | Phase::Connecting));
             if held == wanted && is_idle {
                 return;
             }

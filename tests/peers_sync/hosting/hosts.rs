@@ -53,7 +53,9 @@ impl Host {
         };
         let url = match &running {
             Running::Own { service, .. } => service.as_ref().expect("it was started").url(),
-            Running::Peer(peer) => RelayUrl::parse(&peer.as_ref().expect("it was started").url).expect("it prints a URL"),
+            Running::Peer(peer) => {
+                RelayUrl::parse(&peer.as_ref().expect("it was started").url).expect("it prints a URL")
+            }
         };
         Self { make, url, folder: tempfile::tempdir().expect("a temporary folder"), running }
     }
@@ -107,7 +109,8 @@ impl Host {
             Running::Peer(running) => {
                 let mut peer = running.take().expect("it runs");
                 let text: String = peer.dump().iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-                std::fs::write(self.folder.path().join("events.jsonl"), text).expect("a temporary folder can be written");
+                std::fs::write(self.folder.path().join("events.jsonl"), text)
+                    .expect("a temporary folder can be written");
             }
         }
     }

@@ -84,12 +84,8 @@ fn unix_secs() -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn exactly_what_is_wanted_is_found_from_one_relay_and_after_absences() {
-    let (mut hosts, mut world) = start(eight_makes(), |small| WorldConfig {
-        repositories: 200,
-        events: 20_000,
-        ..small
-    })
-    .await;
+    let (mut hosts, mut world) =
+        start(eight_makes(), |small| WorldConfig { repositories: 200, events: 20_000, ..small }).await;
     let begun = Instant::now();
     let daemon = Daemon::start(discovery(&world)).await;
     daemon.wait_for_exactly(&world, ALL_MAX).await;
@@ -101,10 +97,11 @@ async fn exactly_what_is_wanted_is_found_from_one_relay_and_after_absences() {
     }
     let known: BTreeSet<_> = daemon.reports().into_iter().map(|report| report.relay).collect();
     assert_eq!(known, world.relays().iter().cloned().collect(), "all relays, and no others");
-    daemon.wait_for("all relays to be live", FEW_MAX, |reports| {
-        reports.iter().all(|report| matches!(report.phase, Phase::Live | Phase::Polling))
-    })
-    .await;
+    daemon
+        .wait_for("all relays to be live", FEW_MAX, |reports| {
+            reports.iter().all(|report| matches!(report.phase, Phase::Live | Phase::Polling))
+        })
+        .await;
 
     // One of each make is away for a moment; one of ours and one of other people's for long, and gets what has an old
     // date meanwhile.
@@ -161,16 +158,15 @@ fn found_without_last(world: &World) -> BTreeSet<[u8; 32]> {
 }
 
 /// How long it takes until all is held that the last relay is not needed for, and whether that relay has limited us.
-async fn time_without_last(requests_max: Option<usize>) -> (Duration, bool) {
-    let limited = PeerConfig { subscriptions_max: requests_max, ..PeerConfig::default() };
+async fn time_without_last(requests_per_minute_max: u64) -> (Duration, bool) {
+    let limited = ServeConfig { requests_per_minute_max, ..ServeConfig::default() };
     let makes = vec![
         Make::RustNostr(PeerConfig::default()),
         own(ServeConfig::default()),
         Make::Npm(PeerConfig::default()),
-        Make::RustNostr(limited),
+        own(limited),
     ];
-    let (_hosts, world) =
-        start(makes, |small| WorldConfig { repositories: 60, events: 4_000, ..small }).await;
+    let (_hosts, world) = start(makes, |small| WorldConfig { repositories: 60, events: 4_000, ..small }).await;
     let expected = found_without_last(&world);
     assert!(expected.len() > 2_000, "{}", expected.len());
     let begun = Instant::now();
@@ -186,11 +182,11 @@ async fn time_without_last(requests_max: Option<usize>) -> (Duration, bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_that_limits_how_much_it_is_asked_delays_no_other() {
-    let (usual, limited) = time_without_last(None).await;
+    let (usual, limited) = time_without_last(ServeConfig::default().requests_per_minute_max).await;
     assert!(!limited, "it takes what it is asked");
-    let (took, limited) = time_without_last(Some(1)).await;
+    let (took, limited) = time_without_last(2).await;
     println!("all others are done in {took:?} beside a relay that limits, and in {usual:?} otherwise");
-    assert!(limited, "one subscription at a time is too few");
+    assert!(limited, "two requests a minute are too few");
     assert!(took < usual * 3 / 2 + Duration::from_secs(2), "{took:?} beside a relay that limits, {usual:?} otherwise");
 }
 
