@@ -51,7 +51,7 @@ impl Draft {
     }
 
     pub(super) fn tag(mut self, values: &[&str]) -> Self {
-        self.tags.push(Tag::parse(values).expect("a tag has a name"));
+        self.tags.push(Tag::parse(values.iter().copied()).expect("a tag has a name"));
         self
     }
 
