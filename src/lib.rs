@@ -13,6 +13,8 @@
 //! ```
 //!
 //! - [`protocol`] turns bytes into types and back. No state, no time.
+//! - [`discover`] keeps an index of the git repositories (NIP-34) that accepted events announce, and says which relays
+//!   are to have what of them, and which events are wanted.
 //! - [`plan`] knows what is wanted ([`plan::Interest`]) and what earlier passes have proven ([`plan::windows_to_fetch`]).
 //! - [`fetch`] has one small machine for each way to fetch: pages, reconciliation (NIP-77), parts of a second that
 //!   overflows a page, ids; and publishing. A [`fetch::History`] drives them for one filter at one relay.

@@ -9,9 +9,25 @@ use super::{Discovery, KIND_GRASP_LIST, KIND_STATE, ROOT_KINDS, read_root};
 use crate::protocol::{Address, Event, RelayUrl};
 use crate::store::rules::address_of;
 
-/// What conversations about repositories consist of beside roots: replies, comments, reactions, updates, states (NIPs 01,
-/// 22, 25 and 34). The index does not know which of them are held.
-const CONVERSATION_KINDS: [u16; 11] = [1, 7, 1111, 1619, 1622, 1630, 1631, 1632, 1633, KIND_STATE, KIND_GRASP_LIST];
+/// What repositories and conversations about them consist of (NIPs 01, 22, 25 and 34). The index does not know which
+/// comments are held, nor what may still come.
+const CONVERSATION_KINDS: [u16; 15] = [
+    1,
+    7,
+    1111,
+    ROOT_KINDS[0],
+    ROOT_KINDS[1],
+    ROOT_KINDS[2],
+    1619,
+    1622,
+    1630,
+    1631,
+    1632,
+    1633,
+    Address::REPOSITORY,
+    KIND_STATE,
+    KIND_GRASP_LIST,
+];
 
 /// Why an event is not wanted. As text it is the reason of an OK answer (NIP-01).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,8 +78,8 @@ impl Discovery {
     /// Wanted are announcements by the rules of the configuration, and a newer version of an accepted one in any case,
     /// so that we learn how it goes on; states by author or maintainers; lists of grasp servers by those, or that list
     /// our service; whatever refers to an accepted repository or root, or is referred to by one. A request to delete is
-    /// wanted if it is about any of these, or says that it is about something that conversations consist of, because
-    /// the index does not know which comments are held. A request to vanish is wanted if it is addressed to us, from
+    /// wanted if it is about any of these, or says by `k` that it is about something that conversations consist of,
+    /// because the index does not know which comments are held. A request to vanish is wanted if it is addressed to us, from
     /// anybody: that right must not depend on what an index remembers.
     ///
     /// # Errors
@@ -217,5 +233,151 @@ impl Discovery {
 
     fn is_accepted_id(&self, id: &[u8; 32]) -> bool {
         self.index.is_accepted_root(id) || self.index.is_accepted_announcement(id) || self.promises.has_id(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::draft::{announcement, draft, hex_id, issue, repo};
+    use super::super::{DiscoverConfig, service_url};
+    use super::*;
+    use crate::runtime::Instant;
+
+    const OURS: &str = "wss://ours.example";
+    const NOW: Instant = Instant::ZERO;
+
+    fn config() -> DiscoverConfig {
+        DiscoverConfig { service_urls: vec![service_url(OURS).unwrap()], ..DiscoverConfig::default() }
+    }
+
+    fn discovery(held: &[&Event]) -> Discovery {
+        let mut discovery = Discovery::new(config(), NOW);
+        held.iter().for_each(|event| discovery.observe(event, NOW));
+        discovery
+    }
+
+    fn key(author: u8) -> String {
+        crate::protocol::hex::encode(&[author; 32])
+    }
+
+    #[test]
+    fn announcements_are_wanted_by_the_rules_and_the_next_version_of_what_is_ours() {
+        let held = announcement(1, "x", &[OURS]).event();
+        let mut discovery = discovery(&[&held]);
+        let leaving = announcement(1, "x", &["wss://a.example"]).at(1_001).event();
+        assert_eq!(discovery.judge(&announcement(2, "y", &[OURS]).event()), Ok(()));
+        assert_eq!(discovery.judge(&announcement(3, "z", &[]).event()), Err(Objection::NotAccepted));
+        assert_eq!(discovery.judge(&held), Ok(()));
+        assert_eq!(discovery.judge(&leaving), Ok(()));
+        discovery.observe(&leaving, NOW);
+        // It has left: neither what it was nor what else it becomes concerns us, unless it comes back.
+        assert_eq!(discovery.judge(&held), Err(Objection::NotAccepted));
+        assert_eq!(discovery.judge(&announcement(1, "x", &[]).at(1_002).event()), Err(Objection::NotAccepted));
+        assert_eq!(discovery.judge(&announcement(1, "x", &[OURS]).at(1_003).event()), Ok(()));
+        let long = announcement(1, &"x".repeat(100_000), &[OURS]).event();
+        assert_eq!(discovery.judge(&long), Err(Objection::Invalid));
+    }
+
+    #[test]
+    fn states_and_grasp_lists_are_wanted_from_authors_and_maintainers() {
+        let held = announcement(1, "x", &[OURS]).tag(&["maintainers", &key(2)]).event();
+        let mut discovery = discovery(&[&held]);
+        for (author, identifier, wanted) in [(1, "x", true), (2, "x", true), (3, "x", false), (2, "y", false)] {
+            let state = draft(author, 30618).tag(&["d", identifier]).event();
+            assert_eq!(discovery.judge(&state).is_ok(), wanted, "{author} {identifier}");
+            let about: Vec<Address> = discovery.repositories_of(&state).into_iter().collect();
+            assert_eq!(about, if wanted { vec![repo(1, "x")] } else { vec![] });
+        }
+        for (author, url, wanted) in [(1, "", true), (2, "", true), (3, "", false), (3, OURS, true)] {
+            let list = draft(author, 10317).tag(&["g", url]).event();
+            assert_eq!(discovery.judge(&list).is_ok(), wanted, "{author} {url}");
+        }
+    }
+
+    #[test]
+    fn what_tags_ours_or_is_tagged_by_it_is_wanted() {
+        let announced = announcement(1, "x", &[OURS]).event();
+        let earlier = draft(7, 1).content("the talk that led to it").event();
+        let wiki = draft(7, 30818).tag(&["d", "design"]).event();
+        let wiki_address = Address { kind: 30818, author: [7; 32], identifier: "design".into() };
+        let rooted =
+            issue(1, &[&repo(1, "x")]).tag(&["e", &hex_id(&earlier)]).tag(&["q", &wiki_address.to_string()]).event();
+        let mut discovery = discovery(&[&announced, &rooted]);
+        let address = repo(1, "x").to_string();
+        for name in ["a", "A", "q"] {
+            let event = draft(8, 1111).tag(&[name, &address]).event();
+            assert_eq!(discovery.judge(&event), Ok(()), "{name}");
+            assert_eq!(discovery.repositories_of(&event), [repo(1, "x")].into());
+        }
+        for (name, id) in [("e", &rooted), ("E", &rooted), ("q", &rooted), ("e", &announced)] {
+            let event = draft(8, 1111).tag(&[name, &hex_id(id)]).event();
+            assert_eq!(discovery.judge(&event), Ok(()), "{name}");
+            assert_eq!(discovery.repositories_of(&event), [repo(1, "x")].into());
+        }
+        assert_eq!((discovery.judge(&earlier), discovery.judge(&wiki)), (Ok(()), Ok(())));
+        for unrelated in [draft(8, 1), draft(8, 1).tag(&["e", &hex_id(&earlier)]), issue(2, &[&repo(2, "x")])] {
+            assert_eq!(discovery.judge(&unrelated.event()), Err(Objection::Unrelated));
+        }
+        assert_eq!((discovery.counters().wanted, discovery.counters().objections_unrelated), (9, 3));
+    }
+
+    #[test]
+    fn what_was_judged_good_counts_before_it_is_held() {
+        let mut discovery = discovery(&[]);
+        let announced = announcement(1, "x", &[OURS]).tag(&["maintainers", &key(2)]).event();
+        let rooted = issue(1, &[&repo(1, "x")]).event();
+        let comment = draft(8, 1111).tag(&["E", &hex_id(&rooted)]).event();
+        let state = draft(2, 30618).tag(&["d", "x"]).event();
+        for event in [&rooted, &comment, &state] {
+            assert_eq!(discovery.judge(event), Err(Objection::Unrelated));
+        }
+        for event in [&announced, &rooted, &comment, &state] {
+            assert_eq!(discovery.judge(event), Ok(()));
+        }
+        assert_eq!((discovery.sizes().promises, discovery.sizes().repositories), (2, 0));
+        // What has arrived is what the index says, and nothing more.
+        discovery.observe(&announced, NOW);
+        discovery.observe(&rooted, NOW);
+        discovery.observe(&announcement(1, "x", &[]).at(1_001).event(), NOW);
+        assert_eq!(discovery.judge(&comment), Err(Objection::Unrelated));
+        assert_eq!(discovery.sizes().promises, 0);
+    }
+
+    #[test]
+    fn requests_are_wanted_if_they_remove_what_may_be_here() {
+        let announced = announcement(1, "x", &[OURS]).event();
+        let rooted = issue(1, &[&repo(1, "x")]).event();
+        let mut discovery = discovery(&[&announced, &rooted]);
+        let unknown = key(0x77);
+        for (wanted, request) in [
+            (true, draft(1, 5).tag(&["a", &repo(1, "x").to_string()])),
+            (true, draft(90, 5).tag(&["e", &hex_id(&rooted)])),
+            (true, draft(8, 5).tag(&["e", &unknown]).tag(&["k", "1111"])),
+            (false, draft(8, 5).tag(&["e", &unknown]).tag(&["k", "30023"])),
+            (false, draft(8, 5).tag(&["e", &unknown])),
+            (true, draft(8, 62).tag(&["relay", "ALL_RELAYS"])),
+            (true, draft(8, 62).tag(&["relay", "ws://OURS.example/"])),
+            (false, draft(8, 62).tag(&["relay", "wss://a.example"])),
+        ] {
+            let request = request.event();
+            assert_eq!(discovery.judge(&request).is_ok(), wanted, "{}", request.json_str());
+        }
+    }
+
+    #[test]
+    fn from_the_blocked_nothing_is_wanted() {
+        let mut discovery = discovery(&[&announcement(1, "x", &[OURS]).event()]);
+        let blocked =
+            DiscoverConfig { block_authors: [[3; 32]].into(), block_repositories: [repo(2, "y")].into(), ..config() };
+        discovery.reconfigure(blocked, NOW);
+        for event in [
+            announcement(3, "z", &[OURS]),
+            announcement(2, "y", &[OURS]),
+            draft(2, 30618).tag(&["d", "y"]),
+            draft(3, 1111).tag(&["A", &repo(1, "x").to_string()]),
+        ] {
+            assert_eq!(discovery.judge(&event.event()), Err(Objection::Blocked));
+        }
+        assert_eq!(discovery.counters().objections_blocked, 4);
     }
 }

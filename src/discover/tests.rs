@@ -268,7 +268,7 @@ fn every_bound_is_counted_when_it_bites() {
         repositories_max: 1,
         dormant_repositories_max: 1,
         relay_urls_max: 2,
-        roots_max: 3,
+        roots_max: 4,
         roots_per_repository_max: 2,
         repositories_per_root_max: 1,
         orphans_max: 1,
@@ -291,9 +291,9 @@ fn every_bound_is_counted_when_it_bites() {
     assert_eq!((counters.relay_urls_refused, counters.identifiers_too_long, counters.maintainers_skipped), (1, 1, 1));
     assert_eq!((counters.roots_refused_by_repository, counters.root_repositories_skipped), (1, 3));
     assert_eq!((counters.orphans_dropped, counters.roots_refused), (2, 0));
-    world.observe(&[&issue(8, &[&repo(2, "y")]).event()]);
+    world.observe(&[&issue(8, &[&repo(2, "y")]).event(), &issue(9, &[&repo(2, "y")]).event()]);
     assert_eq!(world.discovery.counters().roots_refused, 1);
     let sizes = world.discovery.sizes();
-    assert_eq!((sizes.repositories, sizes.dormant_repositories, sizes.roots, sizes.orphans), (1, 1, 3, 1));
+    assert_eq!((sizes.repositories, sizes.dormant_repositories, sizes.roots, sizes.orphans), (1, 1, 4, 1));
     assert_eq!(world.targets().into_keys().collect::<Vec<_>>(), [A]);
 }

@@ -4,13 +4,16 @@
 pub mod admin;
 mod clock;
 mod config;
+pub mod daemon;
 mod dial;
+pub mod feed;
 pub mod hook;
 mod http;
 mod pins;
 pub mod program;
 mod runtime;
 pub mod serve;
+pub mod settings;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod swarm;

@@ -84,6 +84,21 @@ impl Pack {
         Self::new(Content::Opaque(filter))
     }
 
+    /// The filter, if it is the one by which all packs of the same interests are known.
+    pub fn packed(&self) -> Option<Box<Filter>> {
+        let is_first =
+            matches!(self.0.content, Content::Repos(RepoForm::LowerA, _) | Content::Roots(RootForm::LowerE, _));
+        is_first.then(|| Box::new(Filter::clone(&self.filter())))
+    }
+
+    /// What such a filter was made of; nothing if it is none.
+    pub(super) fn unpack(filter: &Filter) -> Vec<Interest> {
+        let values = |tag| filter.generic_tags.get(&tag).into_iter().flatten();
+        let repositories = values(SingleLetterTag::LOWERCASE_A).filter_map(|value| Address::parse(value).ok());
+        let roots = values(SingleLetterTag::LOWERCASE_E).filter_map(|value| hex::decode(value)?.try_into().ok());
+        repositories.map(Interest::Repo).chain(roots.map(Interest::Root)).collect()
+    }
+
     fn new(content: Content) -> Self {
         Self(Arc::new(Body { key: FilterKey::of(&content.filter()), content }))
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Interest, Pack};
 use crate::protocol::filter::matches;
-use crate::protocol::{Address, Event, hex};
+use crate::protocol::{Address, Event, Filter, hex};
 
 /// All interests of one relay, in packs.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct Packs {
     bundles: BTreeMap<u32, Bundle>,
     /// Bundles of which something is not wanted any more.
     thinned: BTreeSet<u32>,
+    /// Interests that were packed together before a restart.
+    remembered: Vec<Vec<Interest>>,
     last: u32,
 }
 
@@ -42,8 +44,22 @@ impl Packs {
             bundle_of: BTreeMap::new(),
             bundles: BTreeMap::new(),
             thinned: BTreeSet::new(),
+            remembered: Vec::new(),
             last: 0,
         }
+    }
+
+    /// The same, but what was packed together before, as these filters say, is to be packed so again: then what is known
+    /// of it holds.
+    pub fn remembering<'f>(filters: impl Iterator<Item = &'f Filter>, values_max: usize) -> Self {
+        let remembered = filters.map(Pack::unpack).filter(|interests| !interests.is_empty()).collect();
+        Self { remembered, ..Self::new(values_max) }
+    }
+
+    /// What was packed together before does not matter any more. Gives back those of these packs that are none now.
+    pub fn forget_remembered(&mut self) -> Vec<Pack> {
+        let bundles = std::mem::take(&mut self.remembered);
+        bundles.iter().flat_map(|interests| packs_of(interests)).collect()
     }
 
     /// This is wanted from now on.
@@ -119,6 +135,11 @@ impl Packs {
     /// Packs what is in no pack yet: as much as possible in each.
     pub fn pack(&mut self) -> Vec<Pack> {
         let mut packs = Vec::new();
+        let is_unpacked = |interests: &mut Vec<Interest>| interests.iter().all(|one| self.unpacked.contains(one));
+        for interests in self.remembered.extract_if(.., is_unpacked).collect::<Vec<_>>() {
+            interests.iter().for_each(|interest| drop(self.unpacked.take(interest)));
+            packs.extend_from_slice(self.insert(&interests));
+        }
         for interests in bundles(std::mem::take(&mut self.unpacked), self.values_max) {
             packs.extend_from_slice(self.insert(&interests));
         }

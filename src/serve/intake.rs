@@ -1,8 +1,9 @@
-//! The write path: verify → commit, in order, grouped. Whoever wants events stored, a client or a sync, hands them
-//! to an [`Intake`] with a note of where they came from, and gets that note back with the outcome.
+//! The write path: verify → judge → commit, in order, grouped. Whoever wants events stored, a client or a sync, hands
+//! them to an [`Intake`] with a note of where they came from, and gets that note back with the outcome.
 //!
-//! At most one batch is being verified and one being committed; meanwhile the next one gathers. So the order of
-//! arrival is the order of effect, all cores verify, and one transaction carries as many events as came meanwhile.
+//! At most one batch is being verified and one being judged or committed; meanwhile the next one gathers. So the order
+//! of arrival is the order of effect, all cores verify, and one transaction carries as many events as came meanwhile. A
+//! batch is judged only when the one before it is committed: what an event says of those behind it is known by then.
 
 use std::collections::VecDeque;
 
@@ -15,10 +16,22 @@ use crate::store::{Batch, Outcome};
 #[derive(Debug)]
 pub struct Intake<O> {
     batch_events_max: usize,
+    /// Is somebody to be asked whether events are wanted?
+    is_judged: bool,
     waiting: VecDeque<(Event, O)>,
     verifying: Option<(Ticket, Vec<O>)>,
     verified: Genuine<O>,
-    committing: Option<(Ticket, Genuine<O>)>,
+    deciding: Deciding<O>,
+}
+
+/// The batch that is ahead of all others.
+#[derive(Debug)]
+enum Deciding<O> {
+    Nothing,
+    Judging(Ticket, Genuine<O>),
+    /// No objections; to be committed.
+    Cleared(Genuine<O>),
+    Committing(Ticket, Genuine<O>),
 }
 
 type Genuine<O> = Vec<(Verified<Event>, O)>;
@@ -28,6 +41,8 @@ type Genuine<O> = Vec<(Verified<Event>, O)>;
 pub enum IntakeWork {
     /// Check ids and signatures.
     Verify(Ticket, Vec<Event>),
+    /// Ask whether they are wanted.
+    Judge(Ticket, Vec<Verified<Event>>),
     /// Commit.
     Commit(Ticket, Batch),
 }
@@ -42,19 +57,24 @@ pub enum Settled {
     Invalid(Invalid),
     /// It was held, or remembered as gone, before its signature was looked at.
     Known,
+    /// It is not wanted, in words that begin with a machine-readable prefix (NIP-01).
+    Unwanted(String),
+    /// Nobody could say whether it is wanted.
+    Unjudged,
     /// It could not be checked or stored.
     Failed,
 }
 
 impl<O> Intake<O> {
-    /// An intake that verifies and commits so many events at a time.
-    pub fn new(batch_events_max: usize) -> Self {
+    /// An intake that verifies and commits so many events at a time. With `is_judged`, each batch is judged in between.
+    pub fn new(batch_events_max: usize, is_judged: bool) -> Self {
         Self {
             batch_events_max: batch_events_max.max(1),
+            is_judged,
             waiting: VecDeque::new(),
             verifying: None,
             verified: Vec::new(),
-            committing: None,
+            deciding: Deciding::Nothing,
         }
     }
 
@@ -65,23 +85,46 @@ impl<O> Intake<O> {
 
     /// Is nothing on its way?
     pub fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.verifying.is_none() && self.verified.is_empty() && self.committing.is_none()
+        self.waiting.is_empty()
+            && self.verifying.is_none()
+            && self.verified.is_empty()
+            && matches!(self.deciding, Deciding::Nothing)
     }
 
     /// Is a batch being committed, so that readers of the store may see it before its outcomes are known here?
     pub fn is_committing(&self) -> bool {
-        self.committing.is_some()
+        matches!(self.deciding, Deciding::Committing(..))
     }
 
     /// The next piece of work that can begin now. Call until `None`.
     pub fn next_work(&mut self, tickets: &mut Tickets, now_secs: u64) -> Option<IntakeWork> {
-        if self.committing.is_none() && !self.verified.is_empty() {
-            let ticket = tickets.issue();
-            let batch = std::mem::take(&mut self.verified);
-            let events = batch.iter().map(|(event, _)| event.clone()).collect();
-            self.committing = Some((ticket, batch));
-            return Some(IntakeWork::Commit(ticket, Batch { events, now_secs, ..Batch::default() }));
-        }
+        self.next_decision(tickets, now_secs).or_else(|| self.next_check(tickets))
+    }
+
+    fn next_decision(&mut self, tickets: &mut Tickets, now_secs: u64) -> Option<IntakeWork> {
+        let batch = match std::mem::replace(&mut self.deciding, Deciding::Nothing) {
+            Deciding::Cleared(batch) => batch,
+            Deciding::Nothing if self.verified.is_empty() => return None,
+            Deciding::Nothing if self.is_judged => {
+                let ticket = tickets.issue();
+                let batch = std::mem::take(&mut self.verified);
+                let events = batch.iter().map(|(event, _)| event.clone()).collect();
+                self.deciding = Deciding::Judging(ticket, batch);
+                return Some(IntakeWork::Judge(ticket, events));
+            }
+            Deciding::Nothing => std::mem::take(&mut self.verified),
+            busy => {
+                self.deciding = busy;
+                return None;
+            }
+        };
+        let ticket = tickets.issue();
+        let events = batch.iter().map(|(event, _)| event.clone()).collect();
+        self.deciding = Deciding::Committing(ticket, batch);
+        Some(IntakeWork::Commit(ticket, Batch { events, now_secs, ..Batch::default() }))
+    }
+
+    fn next_check(&mut self, tickets: &mut Tickets) -> Option<IntakeWork> {
         let room = self.batch_events_max.saturating_sub(self.verified.len());
         if self.verifying.is_none() && !self.waiting.is_empty() && room > 0 {
             let ticket = tickets.issue();
@@ -110,10 +153,45 @@ impl<O> Intake<O> {
         settled
     }
 
+    /// Takes the objections to the events of a batch, in order, each the reason to refuse one; gives back those whose
+    /// way has ended. What is `beyond` judgement goes on all the same.
+    pub fn judged(
+        &mut self,
+        ticket: Ticket,
+        objections: Result<Vec<Option<String>>, WorkFault>,
+        beyond: impl Fn(&Event) -> bool,
+    ) -> Vec<(O, Settled)> {
+        let batch = match std::mem::replace(&mut self.deciding, Deciding::Nothing) {
+            Deciding::Judging(awaited, batch) if awaited == ticket => batch,
+            other => {
+                self.deciding = other;
+                return Vec::new();
+            }
+        };
+        let mut objections = objections.unwrap_or_default().into_iter();
+        let (mut cleared, mut settled) = (Vec::with_capacity(batch.len()), Vec::new());
+        for (event, origin) in batch {
+            match objections.next() {
+                _ if beyond(&event) => cleared.push((event, origin)),
+                Some(None) => cleared.push((event, origin)),
+                Some(Some(reason)) => settled.push((origin, Settled::Unwanted(reason))),
+                None => settled.push((origin, Settled::Unjudged)),
+            }
+        }
+        if !cleared.is_empty() {
+            self.deciding = Deciding::Cleared(cleared);
+        }
+        settled
+    }
+
     /// Takes the outcomes of a batch; gives back all of its events.
     pub fn committed(&mut self, ticket: Ticket, outcomes: Result<Vec<Outcome>, WorkFault>) -> Vec<(O, Settled)> {
-        let Some((_, batch)) = self.committing.take_if(|(awaited, _)| *awaited == ticket) else {
-            return Vec::new();
+        let batch = match std::mem::replace(&mut self.deciding, Deciding::Nothing) {
+            Deciding::Committing(awaited, batch) if awaited == ticket => batch,
+            other => {
+                self.deciding = other;
+                return Vec::new();
+            }
         };
         let mut outcomes = outcomes.unwrap_or_default().into_iter();
         let settle = |(event, origin)| match outcomes.next() {

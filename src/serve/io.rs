@@ -104,6 +104,13 @@ pub enum ServeInput {
         /// One verdict an event, in order.
         verdicts: Result<Vec<Verdict>, WorkFault>,
     },
+    /// The result of [`ServeEffect::Judge`].
+    Judged {
+        /// The ticket of the effect.
+        ticket: Ticket,
+        /// One an event, in order: why it is not wanted, as OK is to say it, or `None` if it is.
+        objections: Result<Vec<Option<String>>, WorkFault>,
+    },
     /// The result of [`ServeEffect::Commit`].
     Committed {
         /// The ticket of the effect.
@@ -114,8 +121,19 @@ pub enum ServeInput {
     /// Somebody else has put events into the same store, or has accepted ephemeral ones: subscribers want them.
     Accepted {
         /// The events.
-        events: Vec<Verified<Event>>,
+        events: Arc<[Verified<Event>]>,
     },
+    /// How far the commits of somebody else to the same store have come. To be handed in before the result of a read
+    /// that may show something of a commit that is not over, so that subscribers get it once.
+    Elsewhere {
+        /// Commits begun so far.
+        begun: u64,
+        /// Those of them that are over, and of which all that they stored was handed in as [`ServeInput::Accepted`].
+        over: u64,
+    },
+    /// Somebody else has put events into the same store that cannot be handed in. Subscriptions are closed, so that
+    /// clients know to ask again.
+    Missed,
     /// The [deadline](super::Server::deadline) has come.
     Tick,
 }
@@ -188,6 +206,14 @@ pub enum ServeEffect {
         ticket: Ticket,
         /// The events.
         events: Vec<Event>,
+    },
+    /// Say whether events are wanted ([`ServeConfig::judged`](super::ServeConfig::judged)). They are to take effect in
+    /// this order: one to which there is no objection counts as held when those behind it are judged.
+    Judge {
+        /// The ticket.
+        ticket: Ticket,
+        /// The events.
+        events: Vec<Verified<Event>>,
     },
     /// Commit: [`Store::commit`](crate::store::Store::commit).
     Commit {

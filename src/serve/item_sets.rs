@@ -145,6 +145,12 @@ impl ItemSets {
         }
     }
 
+    /// Events were stored that nobody knows: no set is complete any more, nor are those that are being read.
+    pub(super) fn forget(&mut self) {
+        self.kept.clear();
+        self.loading.iter_mut().for_each(|loading| loading.stale = true);
+    }
+
     fn evict(&mut self) {
         let records = |kept: &[Kept]| kept.iter().map(|kept| kept.set.len()).sum::<usize>();
         while self.kept.len() > self.bounds.sets_max || records(&self.kept) > self.bounds.records_max {

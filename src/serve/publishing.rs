@@ -1,12 +1,13 @@
 //! EVENT: into the intake, out to the subscribers, and the OK in between.
 
+use super::client::InFlight;
 use super::intake::{IntakeWork, Settled};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::server::Server;
-use crate::ingest::{Invalid, Verdict};
+use crate::ingest::{Invalid, Verdict, Verified};
 use crate::protocol::hex;
 use crate::protocol::message::{event_of_frame, relay};
-use crate::protocol::{Event, EventId};
+use crate::protocol::{Event, EventId, RelayUrl};
 use crate::runtime::{Frame, Now};
 use crate::store::Outcome;
 
@@ -31,8 +32,10 @@ impl Server {
         }
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.pending_bytes += json.len();
-        if client.is_read && client.pending_bytes > self.config.pending_bytes_max {
-            client.is_read = false;
+        self.pending_bytes += json.len();
+        let is_ahead = client.pending_bytes > self.config.pending_bytes_max
+            || self.pending_bytes > self.config.pending_total_bytes_max;
+        if is_ahead && self.paused.insert(id) {
             self.counters.readings_paused += 1;
             self.out.effects.push_back(ServeEffect::SetReading { client: id, reading: false });
         }
@@ -57,11 +60,14 @@ impl Server {
         if event.expires_at_secs().is_some_and(|at| at <= now.unix_secs) {
             return Some("invalid: the event has expired (NIP-40)");
         }
+        if embeds_protected(event) {
+            return Some("blocked: a repost must not embed a protected event (NIP-70)");
+        }
         // AUTH events are for one relay's eyes, never for its subscribers (NIP-42).
         (event.kind_number() == super::auth::KIND).then_some("invalid: send AUTH events by AUTH")
     }
 
-    fn refuse(&mut self, id: ClientId, event: &str, reason: &str) {
+    pub(super) fn refuse(&mut self, id: ClientId, event: &str, reason: &str) {
         self.counters.events_refused += 1;
         if let Some(client) = self.clients.get_mut(&id) {
             client.send(&mut self.out, relay::ok(event, false, reason));
@@ -72,6 +78,7 @@ impl Server {
         while let Some(work) = self.intake.next_work(&mut self.tickets, now.unix_secs) {
             self.out.effects.push_back(match work {
                 IntakeWork::Verify(ticket, events) => ServeEffect::Verify { ticket, events },
+                IntakeWork::Judge(ticket, events) => ServeEffect::Judge { ticket, events },
                 IntakeWork::Commit(ticket, batch) => ServeEffect::Commit { ticket, batch },
             });
         }
@@ -86,6 +93,16 @@ impl Server {
         }
     }
 
+    pub(super) fn judged(&mut self, ticket: Ticket, objections: Result<Vec<Option<String>>, WorkFault>) {
+        if let Err(fault) = &objections {
+            self.fault("judging events", fault);
+        }
+        let binds_us = |event: &Event| asks_to_vanish(event, &self.config.urls);
+        for (publisher, settled) in self.intake.judged(ticket, objections, binds_us) {
+            self.settle(publisher, settled);
+        }
+    }
+
     pub(super) fn committed(&mut self, ticket: Ticket, outcomes: Result<Vec<Outcome>, WorkFault>) {
         if let Err(fault) = &outcomes {
             self.fault("storing events", fault);
@@ -93,9 +110,37 @@ impl Server {
         for (publisher, settled) in self.intake.committed(ticket, outcomes) {
             self.settle(publisher, settled);
         }
+        self.land(|in_flight| in_flight.here = false);
+    }
+
+    /// Takes in what somebody else has stored, or accepted.
+    pub(super) fn accepted(&mut self, events: &[Verified<Event>]) {
+        for event in events {
+            self.fan_out(event, !event.kind.is_ephemeral());
+        }
+    }
+
+    pub(super) fn elsewhere(&mut self, begun: u64, over: u64) {
+        self.elsewhere = (begun, over);
+        self.land(|in_flight| in_flight.elsewhere = in_flight.elsewhere.filter(|commit| *commit > over));
+    }
+
+    /// Commits are over, and subscribers have what they stored.
+    fn land(&mut self, landed: impl Fn(&mut InFlight)) {
         for client in self.clients.values_mut() {
-            for subscription in client.subscriptions.values_mut().filter(|subscription| subscription.stored.is_none()) {
-                subscription.sent.clear();
+            client.subscriptions.values_mut().for_each(|subscription| subscription.land(&landed));
+        }
+    }
+
+    /// Nobody knows what subscribers and item sets lack: all begin anew.
+    pub(super) fn missed(&mut self) {
+        self.sets.forget();
+        for client in self.clients.values_mut() {
+            while let Some((name, _)) = client.subscriptions.first_key_value() {
+                let name = name.clone();
+                self.counters.subscriptions_missed += 1;
+                client.unsubscribe(&mut self.out, &name);
+                client.send(&mut self.out, relay::closed(&name, "error: events were missed, subscribe again"));
             }
         }
     }
@@ -109,17 +154,32 @@ impl Server {
             }
             _ => self.counters.events_refused += u64::from(!accepted),
         }
+        self.counters.events_unwanted += u64::from(matches!(settled, Settled::Unwanted(_)));
+        self.counters.events_unjudged += u64::from(matches!(settled, Settled::Unjudged));
+        self.pending_bytes -= publisher.bytes;
         let Some(client) = self.clients.get_mut(&publisher.client) else { return };
         client.send(&mut self.out, relay::ok(&publisher.event.to_hex(), accepted, reason));
-        client.pending_bytes = client.pending_bytes.saturating_sub(publisher.bytes);
-        if !client.is_read && client.pending_bytes <= self.config.pending_bytes_max / 2 {
-            client.is_read = true;
-            self.out.effects.push_back(ServeEffect::SetReading { client: publisher.client, reading: true });
+        client.pending_bytes -= publisher.bytes;
+    }
+
+    /// Reads on from those that were ahead of the store, once it has caught up.
+    pub(super) fn resume_readings(&mut self) {
+        if self.pending_bytes > self.config.pending_total_bytes_max / 2 {
+            return;
+        }
+        let pending_max = self.config.pending_bytes_max / 2;
+        let is_ahead = |client: &ClientId| self.clients.get(client).is_some_and(|it| it.pending_bytes > pending_max);
+        for client in std::mem::take(&mut self.paused) {
+            if is_ahead(&client) {
+                self.paused.insert(client);
+            } else {
+                self.out.effects.push_back(ServeEffect::SetReading { client, reading: true });
+            }
         }
     }
 
     /// Hands an accepted event to the subscribers, and to the item sets if the store has it.
-    pub(super) fn fan_out(&mut self, event: &Event, is_stored: bool) {
+    fn fan_out(&mut self, event: &Event, is_stored: bool) {
         if is_stored {
             self.sets.stored(event);
         }
@@ -129,8 +189,26 @@ impl Server {
     }
 }
 
+/// Does the event ask this relay to forget its author? That is to be followed whoever asks (NIP-62).
+fn asks_to_vanish(event: &Event, urls: &[RelayUrl]) -> bool {
+    let is_us = |url: &str| url == "ALL_RELAYS" || RelayUrl::parse(url).is_ok_and(|url| urls.contains(&url));
+    let mut relays = event.tags.iter().filter(|tag| tag.kind() == "relay").filter_map(|tag| tag.content());
+    event.kind_number() == 62 && relays.any(is_us)
+}
+
+/// Is it a repost (kinds 6 and 16) that has a protected event in it?
+fn embeds_protected(event: &Event) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Embedded {
+        tags: Vec<Vec<String>>,
+    }
+    matches!(event.kind_number(), 6 | 16)
+        && serde_json::from_str(&event.content)
+            .is_ok_and(|Embedded { tags }| tags.iter().any(|tag| tag.first().is_some_and(|name| name == "-")))
+}
+
 /// What OK says of an event.
-fn verdict(settled: &Settled) -> (bool, &'static str) {
+fn verdict(settled: &Settled) -> (bool, &str) {
     match settled {
         Settled::Committed(_, Outcome::Stored | Outcome::Ephemeral) => (true, ""),
         Settled::Committed(_, Outcome::Duplicate) => (true, "duplicate: already have this event"),
@@ -141,6 +219,8 @@ fn verdict(settled: &Settled) -> (bool, &'static str) {
         Settled::Invalid(Invalid::Id) => (false, "invalid: the id is not the hash of the event"),
         Settled::Invalid(Invalid::Signature) => (false, "invalid: the signature is not the author's"),
         Settled::Known => (true, "duplicate: this event is known"),
+        Settled::Unwanted(reason) => (false, reason),
+        Settled::Unjudged => (false, "error: whether the event is accepted here cannot be said at the moment"),
         Settled::Failed => (false, "error: the event cannot be stored at the moment"),
     }
 }

@@ -13,6 +13,11 @@ use crate::runtime::{Frame, Instant, Now};
 use crate::serve::{ClientId, ServeConfig, ServeEffect, ServeInput, Server, WorkFault, reconcile};
 use crate::store::{Batch, MemoryStore, Store};
 
+/// Most relays: they do not say in EOSE whether they have more.
+pub fn plain_relay() -> ServeConfig {
+    ServeConfig { eose_hints: false, ..ServeConfig::default() }
+}
+
 /// What a relay says on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {
@@ -60,7 +65,7 @@ impl Honest {
         }
         let batch = Batch { events: events.clone(), now_secs: now.unix_secs, ..Batch::default() };
         at_once(self.store.commit(batch)).expect("the store in memory does not fail");
-        self.handle(ServeInput::Accepted { events }, now)
+        self.handle(ServeInput::Accepted { events: events.into() }, now)
     }
 
     /// Everything that the relay holds in `window` for `filter`.
@@ -128,6 +133,10 @@ impl Honest {
             ServeEffect::Verify { ticket, events } => {
                 let verdict = |event| check(event).map_or_else(Verdict::Invalid, Verdict::Valid);
                 ServeInput::Verified { ticket, verdicts: Ok(events.into_iter().map(verdict).collect()) }
+            }
+            // It wants everything.
+            ServeEffect::Judge { ticket, events } => {
+                ServeInput::Judged { ticket, objections: Ok(vec![None; events.len()]) }
             }
             ServeEffect::Commit { ticket, batch } => {
                 for event in &batch.events {

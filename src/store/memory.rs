@@ -53,7 +53,11 @@ impl Content {
         }
         self.fates.extend(changes.fates);
         for mark in changes.coverage {
-            self.coverage.insert((mark.relay.clone(), mark.filter.clone()), mark);
+            let key = (mark.relay.clone(), mark.filter.clone());
+            match mark.windows.is_empty() {
+                true => self.coverage.remove(&key),
+                false => self.coverage.insert(key, mark),
+            };
         }
         self.next_sequence = changes.next_sequence;
         self.swept_secs = changes.swept_secs;

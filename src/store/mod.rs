@@ -26,7 +26,7 @@ use crate::runtime::{MaybeSend, MaybeSync};
 pub struct Batch {
     /// Events, in the order in which they are to take effect.
     pub events: Vec<Verified<Event>>,
-    /// Coverage marks; each replaces the one of the same relay and filter.
+    /// Coverage marks; each replaces the one of the same relay and filter. One without windows leaves none.
     pub coverage: Vec<Coverage>,
     /// Wall time, in seconds since 1970, for expiration (NIP-40).
     pub now_secs: u64,
@@ -59,6 +59,10 @@ pub struct Coverage {
     pub relay: RelayUrl,
     /// The filter.
     pub filter: FilterKey,
+    /// The filter itself, where it is one of those that many interests are packed into, and who starts anew is to pack
+    /// them in the same way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packed: Option<Box<Filter>>,
     /// Proven windows, newest first, disjoint.
     pub windows: Vec<Proof>,
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long things really take is tested here")]
 
 mod call;
+mod config;
 mod demo;
 mod events;
 mod sim;

@@ -180,3 +180,124 @@ fn an_event_that_cannot_be_stored_is_not_passed_on() {
     world.broken = false;
     assert!(world.ok(ALICE, &event).0);
 }
+
+fn judged_world() -> World {
+    World::new(ServeConfig { judged: true, ..ServeConfig::default() })
+}
+
+#[test]
+fn what_is_not_wanted_is_refused_with_the_judges_words_and_goes_nowhere() {
+    let mut world = judged_world();
+    world.say(BOB, r#"["REQ","a",{"limit":0}]"#);
+    world.heard(BOB);
+    let (wanted, unwanted) = (note(1).sign(), note(2).content("unwanted").sign());
+    assert_eq!(world.ok(ALICE, &unwanted), (false, "blocked: nobody wants this".into()));
+    assert_eq!(world.commits, 0, "a batch that nobody wants is not committed");
+    assert_eq!(world.ok(ALICE, &wanted), (true, String::new()));
+    assert_eq!(story(&world.heard(BOB)), ids([&wanted]));
+    let counters = world.counters();
+    assert_eq!((counters.events_stored, counters.events_refused, counters.events_unwanted), (1, 1, 1));
+}
+
+#[test]
+fn a_forgery_is_never_judged() {
+    let mut world = judged_world();
+    world.works = false;
+    let forged = Event::parse(note(1).sign().json_str().replace("a note", "a nose").into()).unwrap();
+    world.publish(ALICE, &forged);
+    world.work_once();
+    assert!(world.waiting.is_empty(), "{:?}", world.waiting);
+    assert!(world.server.is_settled());
+}
+
+#[test]
+fn a_judge_that_fails_refuses_and_what_follows_is_judged() {
+    let mut world = judged_world();
+    world.broken = true;
+    let event = note(1).sign();
+    let (accepted, reason) = world.ok(ALICE, &event);
+    assert!(!accepted && reason.starts_with("error:"), "{reason}");
+    world.broken = false;
+    assert!(world.ok(ALICE, &event).0);
+    let counters = world.counters();
+    assert_eq!((counters.events_unjudged, counters.faults, counters.events_stored), (1, 1, 1));
+}
+
+#[test]
+fn a_batch_is_judged_only_when_the_one_before_it_is_committed() {
+    let mut world = World::new(ServeConfig { judged: true, batch_events_max: 2, ..ServeConfig::default() });
+    world.works = false;
+    let events = notes(1..=7);
+    for event in &events {
+        world.publish(ALICE, event);
+    }
+    let mut steps = Vec::new();
+    while let Some(effect) = world.waiting.front() {
+        match effect {
+            ServeEffect::Judge { events, .. } => steps.push(("judge", events.len())),
+            ServeEffect::Commit { batch, .. } => steps.push(("commit", batch.events.len())),
+            _ => {}
+        }
+        world.work_once();
+    }
+    assert!(steps.chunks(2).all(|pair| pair[0].0 == "judge" && pair[1] == ("commit", pair[0].1)), "{steps:?}");
+    assert_eq!(steps.iter().filter(|step| step.0 == "commit").map(|step| step.1).sum::<usize>(), 7);
+    assert_eq!(world.heard(ALICE).len(), 7);
+    assert!(world.server.is_settled());
+}
+
+#[test]
+fn who_asks_to_vanish_is_followed_whatever_the_judge_says() {
+    let mut world = judged_world();
+    let vanish = |relay: &str| note(10).by(2).kind(62).content("unwanted").tag("relay", relay).sign();
+    assert!(!world.ok(ALICE, &vanish("wss://other.example")).0, "what asks others is judged");
+    assert!(world.ok(ALICE, &vanish("wss://relay.example")).0);
+    assert!(world.ok(ALICE, &vanish("ALL_RELAYS")).0);
+    let (accepted, reason) = world.ok(ALICE, &note(9).by(2).sign());
+    assert!(!accepted && reason.contains("NIP-62"), "{reason}");
+}
+
+#[test]
+fn reposts_do_not_carry_protected_events() {
+    let mut world = world();
+    let (open, closed) = (note(1).sign(), note(2).bare_tag("-").sign());
+    for kind in [6, 16] {
+        let repost = |event: &Event| note(3).kind(kind).content(event.json_str()).sign();
+        assert!(world.ok(ALICE, &repost(&open)).0);
+        let (accepted, reason) = world.ok(ALICE, &repost(&closed));
+        assert!(!accepted && reason.starts_with("blocked:"), "{reason}");
+    }
+    assert!(world.ok(ALICE, &note(3).kind(6).sign()).0, "nor need they carry any");
+    assert!(world.ok(ALICE, &note(3).content(closed.json_str()).sign()).0, "a note is no repost");
+}
+
+#[test]
+fn a_deletion_of_a_deletion_has_no_effect() {
+    let mut world = world();
+    let event = note(1).sign();
+    let deletion = note(2).kind(5).tag("e", &event.id.to_hex()).sign();
+    let regret = note(3).kind(5).tag("e", &deletion.id.to_hex()).sign();
+    for request in [&deletion, &regret] {
+        assert!(world.ok(ALICE, request).0);
+    }
+    assert!(!world.ok(ALICE, &event).0);
+    assert_eq!(story(&world.say(BOB, r#"["REQ","a",{"kinds":[5]}]"#)).len(), 3);
+}
+
+#[test]
+fn clients_that_are_ahead_of_the_store_together_are_not_read_from() {
+    let events = notes(1..=12);
+    let bytes = events[0].json().len();
+    let config = ServeConfig { pending_total_bytes_max: bytes * 4, ..ServeConfig::default() };
+    let mut world = World::new(config);
+    world.works = false;
+    for pair in events.chunks(2) {
+        world.publish(ALICE, &pair[0]);
+        world.publish(BOB, &pair[1]);
+    }
+    assert_eq!((world.reading.get(&ALICE), world.reading.get(&BOB)), (Some(&false), Some(&false)));
+    world.input(relaysync::serve::ServeInput::Closed { client: ALICE });
+    world.work();
+    assert_eq!(world.reading.get(&BOB), Some(&true));
+    assert_eq!((world.counters().readings_paused, world.counters().events_stored), (2, 12));
+}

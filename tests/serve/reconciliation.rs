@@ -127,7 +127,7 @@ fn a_kept_set_follows_the_store() {
     let late = note(60).sign();
     assert!(world.ok(BOB, &late).0);
     let elsewhere = note(61);
-    world.input(ServeInput::Accepted { events: vec![elsewhere.verified()] });
+    world.input(ServeInput::Accepted { events: [elsewhere.verified()].into() });
     let difference = reconcile(&mut world, "{}", &events, 0);
     assert_eq!(difference.need, set([&late, &elsewhere.sign()]));
     assert_eq!(world.items_read, 1, "what was added needs no read");

@@ -128,7 +128,7 @@ fn events_of_another_writer_reach_subscribers() {
     let mut world = World::new(ServeConfig::default());
     world.say(BOB, r#"["REQ","a",{"limit":0}]"#);
     let event = note(5);
-    world.input(ServeInput::Accepted { events: vec![event.verified()] });
+    world.input(ServeInput::Accepted { events: [event.verified()].into() });
     assert_eq!(story(&world.heard(BOB)), ids([&event.sign()]));
 }
 
@@ -179,6 +179,37 @@ fn what_is_stored_while_a_page_is_read_comes_once() {
 }
 
 #[test]
+fn what_another_writer_stores_while_a_page_is_read_comes_once() {
+    let (first, second) = (note(1), note(2));
+    let mut world = World::with(ServeConfig::default(), &[first.sign(), second.sign()]);
+    // Two commits of another writer are in the store already, and nothing was heard of them but that they began.
+    world.input(ServeInput::Elsewhere { begun: 2, over: 0 });
+    assert_eq!(ask(&mut world, "{}"), with_eose(&[&second.sign(), &first.sign()]));
+    for (over, event) in [(1, first), (2, second)] {
+        world.input(ServeInput::Accepted { events: [event.verified()].into() });
+        assert_eq!(world.heard(ALICE), [""; 0], "not a second time");
+        world.input(ServeInput::Elsewhere { begun: 2, over });
+    }
+    let third = note(3);
+    world.input(ServeInput::Elsewhere { begun: 3, over: 2 });
+    world.input(ServeInput::Accepted { events: [third.verified()].into() });
+    assert_eq!(story(&world.heard(ALICE)), ids([&third.sign()]));
+}
+
+#[test]
+fn events_that_cannot_be_handed_in_close_what_would_lack_them() {
+    let mut world = World::with(ServeConfig::default(), &notes(1..=2));
+    world.say(ALICE, r#"["REQ","a",{}]"#);
+    world.say(ALICE, r#"["REQ","b",{}]"#);
+    world.heard(ALICE);
+    world.input(ServeInput::Missed);
+    let closed = "CLOSED error: events were missed, subscribe again";
+    assert_eq!(story(&world.heard(ALICE)), [closed, closed]);
+    assert_eq!(world.counters().subscriptions_missed, 2);
+    assert_eq!(ask(&mut world, "{}").len(), 3);
+}
+
+#[test]
 fn what_is_stored_after_a_page_was_read_comes_behind_eose() {
     let (old, new) = (note(1).sign(), note(2).sign());
     let mut world = World::with(ServeConfig::default(), std::slice::from_ref(&old));
@@ -225,12 +256,17 @@ fn count_counts_an_event_once_and_leaves_no_subscription() {
 
 #[test]
 fn hints_say_whether_the_store_has_more() {
-    let config = ServeConfig { eose_hints: true, ..ServeConfig::default() };
-    let mut world = World::with(config, &notes(1..=3));
+    let mut world = World::with(ServeConfig::default(), &notes(1..=3));
     let last = |world: &mut World, filter: &str| world.say(ALICE, format!(r#"["REQ","a",{filter}]"#)).pop().unwrap();
     assert_eq!(last(&mut world, r#"{}"#), r#"["EOSE","a",["finish"]]"#);
     assert_eq!(last(&mut world, r#"{"limit":3}"#), r#"["EOSE","a",["finish"]]"#);
     assert_eq!(last(&mut world, r#"{"limit":2}"#), r#"["EOSE","a",["more"]]"#);
+    assert_eq!(last(&mut world, r#"{"limit":0}"#), r#"["EOSE","a"]"#, "nobody has looked");
+    assert_eq!(last(&mut world, r#"{"limit":0},{"limit":1}"#), r#"["EOSE","a",["more"]]"#);
+    assert_eq!(last(&mut world, r#"{"ids":[]}"#), r#"["EOSE","a",["finish"]]"#);
+    let config = ServeConfig { eose_hints: false, ..ServeConfig::default() };
+    let mut world = World::with(config, &notes(1..=3));
+    assert_eq!(last(&mut world, "{}"), r#"["EOSE","a"]"#);
 }
 
 #[test]

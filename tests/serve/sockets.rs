@@ -1,123 +1,22 @@
 //! The relay service on sockets, with clients of another WebSocket implementation's making where it matters.
 
-use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{SinkExt, StreamExt};
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use relaysync::native::serve::{RelayService, ServiceConfig};
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, RelayInfo, RelayMessage, hex};
-use relaysync::serve::{Counters, ServeConfig};
-use relaysync::store::{Batch, MemoryStore, Store};
+use relaysync::serve::ServeConfig;
+use relaysync::store::{MemoryStore, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
-use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
-use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::client::{ANY_PORT, Client, End, counters_when, http, patiently, service, service_with};
 use crate::events::{note, notes};
 use crate::world::{ids, story};
-
-/// Nothing here takes so long on a machine that works.
-const PATIENCE: Duration = Duration::from_secs(20);
-const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-/// A client that waits with a bound.
-#[derive(Debug)]
-struct Client(WebSocketStream<TcpStream>);
-
-/// How a connection ended, as the client saw it.
-#[derive(Debug, PartialEq, Eq)]
-enum End {
-    Closed(CloseCode, String),
-    Dropped,
-}
-
-impl Client {
-    async fn connect(service: &RelayService) -> Self {
-        Self::over(TcpStream::connect(service.local_addr()).await.unwrap(), service).await
-    }
-
-    async fn over(socket: TcpStream, service: &RelayService) -> Self {
-        let (socket, _) = patiently(client_async(service.url().as_str(), socket)).await.unwrap();
-        Self(socket)
-    }
-
-    async fn say(&mut self, frame: impl Into<String>) {
-        patiently(self.0.send(Message::Text(frame.into().into()))).await.unwrap();
-    }
-
-    async fn hear(&mut self) -> String {
-        match patiently(self.0.next()).await {
-            Some(Ok(Message::Text(text))) => text.to_string(),
-            other => panic!("no text: {other:?}"),
-        }
-    }
-
-    /// All frames up to and with the first that begins so.
-    async fn hear_until(&mut self, beginning: &str) -> Vec<String> {
-        let mut frames = Vec::new();
-        loop {
-            frames.push(self.hear().await);
-            if frames.last().is_some_and(|frame| frame.starts_with(beginning)) {
-                return frames;
-            }
-        }
-    }
-
-    /// Reads on until the connection ends.
-    async fn end(mut self) -> End {
-        loop {
-            match patiently(self.0.next()).await {
-                Some(Ok(Message::Close(Some(frame)))) => return End::Closed(frame.code, frame.reason.to_string()),
-                Some(Ok(_)) => {}
-                Some(Err(_)) | None => return End::Dropped,
-            }
-        }
-    }
-}
-
-async fn patiently<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("within the bound")
-}
-
-async fn service_with(config: impl Into<ServiceConfig>, events: &[Event]) -> RelayService {
-    let store = MemoryStore::default();
-    let events = events.iter().map(|event| relaysync::ingest::verify(event.clone()).unwrap()).collect();
-    store.commit(Batch { events, ..Batch::default() }).await.unwrap();
-    RelayService::bind(ANY_PORT, config, Arc::new(store)).await.unwrap()
-}
-
-async fn service() -> RelayService {
-    service_with(ServeConfig::default(), &[]).await
-}
-
-/// The service's numbers, once they satisfy `condition`.
-async fn counters_when(service: &RelayService, condition: impl Fn(&Counters) -> bool) -> Counters {
-    patiently(async {
-        loop {
-            let counters = service.counters().await;
-            if condition(&counters) {
-                return counters;
-            }
-            tokio::task::yield_now().await;
-        }
-    })
-    .await
-}
-
-async fn http(service: &RelayService, request: &str) -> (String, String) {
-    let mut socket = TcpStream::connect(service.local_addr()).await.unwrap();
-    socket.write_all(request.as_bytes()).await.unwrap();
-    let mut response = String::new();
-    patiently(socket.read_to_string(&mut response)).await.unwrap();
-    let (head, body) = response.split_once("\r\n\r\n").unwrap();
-    (head.to_ascii_lowercase(), body.to_owned())
-}
 
 #[tokio::test]
 async fn the_information_document_is_for_pages_of_any_origin() {
@@ -287,7 +186,7 @@ async fn hostile_frames_end_their_own_connection_with_a_reason() {
         }
     }
     bystander.say(r#"["REQ","a",{}]"#).await;
-    assert_eq!(bystander.hear().await, r#"["EOSE","a"]"#);
+    assert_eq!(story(&[bystander.hear().await]), ["EOSE"]);
     service.shutdown().await;
 }
 
@@ -312,6 +211,73 @@ async fn more_clients_than_allowed_are_turned_away() {
     alice.hear().await;
     let (head, _) = http(&service, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     assert!(head.starts_with("http/1.1 503"), "{head}");
+    service.shutdown().await;
+}
+
+#[tokio::test]
+async fn more_connections_of_one_address_than_allowed_are_turned_away() {
+    let config = ServiceConfig { bounds_loopback: true, clients_per_address_max: 1, ..ServiceConfig::default() };
+    let service = service_with(config, &[]).await;
+    let alice = Client::connect(&service).await;
+    let get = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let (head, _) = http(&service, get).await;
+    assert!(head.starts_with("http/1.1 429"), "{head}");
+    drop(alice);
+    patiently(async { while http(&service, get).await.0.starts_with("http/1.1 429") {} }).await;
+    assert!(service.counters().await.clients_turned_away >= 1);
+    service.shutdown().await;
+}
+
+#[tokio::test]
+async fn those_who_are_turned_away_fill_no_places() {
+    let config = ServiceConfig {
+        bounds_loopback: true,
+        clients_max: 3,
+        connects_per_address_per_minute_max: 2,
+        turned_away_max: 2,
+        ..ServiceConfig::default()
+    };
+    let service = service_with(config, &[]).await;
+    let mut silent = Vec::new();
+    for _ in 0..6 {
+        silent.push(TcpStream::connect(service.local_addr()).await.unwrap());
+    }
+    counters_when(&service, |counters| counters.clients_turned_away == 4).await;
+    for mut dropped in silent.drain(4..) {
+        let read = patiently(dropped.read(&mut [0])).await;
+        assert!(matches!(read, Ok(0) | Err(_)), "dropped without a word");
+    }
+    service.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_reads_nothing_at_all_holds_neither_memory_nor_a_place() {
+    let serve = ServeConfig { outbound_bytes_max: 3_000_000, ..ServeConfig::default() };
+    let config = ServiceConfig { clients_max: 2, ..serve.into() };
+    let service = service_with(config, &[]).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8 * 1024).unwrap();
+    let mut deaf = Client::over(socket.connect(service.local_addr()).await.unwrap(), &service).await;
+    deaf.say(r#"["REQ","a",{"limit":0}]"#).await;
+    let mut alice = Client::connect(&service).await;
+    let mut sent = 0;
+    while service.counters().await.clients_cut == 0 {
+        sent += 1;
+        assert!(sent < 1_000, "the system's buffers are not that large");
+        alice.say(client::event(note(sent).content("x".repeat(60_000)).sign().json_str())).await;
+        alice.hear().await;
+    }
+    // The place is free again, though the deaf one neither reads nor leaves.
+    patiently(async {
+        loop {
+            let get = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            if http(&service, get).await.0.starts_with("http/1.1 200") {
+                return;
+            }
+        }
+    })
+    .await;
+    drop(deaf);
     service.shutdown().await;
 }
 

@@ -171,6 +171,10 @@ impl World {
                 let verdict = |event| verify(event).map_or_else(Verdict::Invalid, Verdict::Valid);
                 ServeInput::Verified { ticket, verdicts: Ok(events.into_iter().map(verdict).collect()) }
             }
+            ServeEffect::Judge { ticket, events } => {
+                let objections = events.iter().map(|event| self.objection(event)).collect();
+                ServeInput::Judged { ticket, objections: self.result(Ok::<_, WorkFault>(objections)) }
+            }
             ServeEffect::Commit { ticket, batch } => {
                 self.commits += 1;
                 ServeInput::Committed { ticket, outcomes: self.result(at_once(self.store.commit(batch))) }
@@ -178,6 +182,10 @@ impl World {
             other => panic!("{other:?} is no work"),
         };
         self.input(input);
+    }
+
+    fn objection(&self, event: &Event) -> Option<String> {
+        event.content.contains("unwanted").then(|| "blocked: nobody wants this".into())
     }
 
     fn result<T, E: std::fmt::Display>(&self, result: Result<T, E>) -> Result<T, WorkFault> {

@@ -423,6 +423,7 @@ pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
     let mark = |relay: &str, kinds: &str, until| Coverage {
         relay: RelayUrl::parse(relay).unwrap(),
         filter: FilterKey::of(&filter(kinds)),
+        packed: (relay == "wss://b.example").then(|| Box::new(filter(r##"{"#e":["x"]}"##))),
         windows: vec![Proof::new(Window { since: 0, until }, Method::Req, until + 1)],
     };
     let marks = [mark("wss://a.example", "{}", 1), mark("wss://b.example", "{}", 2)];
@@ -434,6 +435,10 @@ pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
     let mut expected = vec![marks[0].clone(), coverage[0].clone(), coverage[1].clone()];
     expected.sort_by_key(|mark| (mark.relay.clone(), mark.filter.clone()));
     assert_eq!(harness.store().load().await.unwrap().coverage, expected);
+    let nothing = Coverage { windows: Vec::new(), ..coverage[0].clone() };
+    harness.store().commit(Batch { coverage: vec![nothing], ..Batch::default() }).await.unwrap();
+    expected.retain(|mark| *mark != coverage[0]);
+    assert_eq!(harness.reopen().store().load().await.unwrap().coverage, expected);
 }
 
 pub(crate) async fn everything_outlives_a_reopen<H: Harness>() {

@@ -30,6 +30,7 @@ fn numbered(n: u32) -> Batch {
     let mark = Coverage {
         relay: relaysync::protocol::RelayUrl::parse("wss://a.example").expect("a URL"),
         filter: relaysync::protocol::FilterKey::of(&filter("{}")),
+        packed: None,
         windows: vec![Proof::new(window, Method::Req, 0)],
     };
     Batch { coverage: vec![mark], ..batch(&drafts) }

@@ -115,12 +115,14 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn new(url: RelayUrl, number: usize, config: &Config, coverage: BTreeMap<FilterKey, Coverage>) -> Self {
+        let packed = coverage.values().filter_map(|mark| mark.packed.as_deref());
+        let packs = Packs::remembering(packed, config.values_per_filter_max);
         Self {
             url,
             number,
             options: RelayOptions::default(),
             is_configured: false,
-            packs: Packs::new(config.values_per_filter_max),
+            packs,
             progress: Progress::default(),
             session: Session::default(),
             health: Health::default(),

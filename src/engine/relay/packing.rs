@@ -56,10 +56,24 @@ impl Relay {
         let mut proofs = old.iter().map(|pack| self.coverage.get(pack.key()).map_or(&[][..], |mark| &mark.windows));
         let first: Vec<Proof> = proofs.next().unwrap_or_default().to_vec();
         let windows = proofs.fold(first, |all, next| intersect(&all, next));
-        let mark = Coverage { relay: self.url.clone(), filter: new.key().clone(), windows };
+        let mark = Coverage { relay: self.url.clone(), filter: new.key().clone(), packed: new.packed(), windows };
         self.coverage.insert(mark.filter.clone(), mark.clone());
+        self.push_mark(mark, ctx);
+    }
+
+    fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
         let source = Source { relay: self.number, history: ctx.tickets.next_history() };
         ctx.pipeline.push_mark(source, mark, true);
+    }
+
+    /// The mark of a pack that is no more is worth nothing, not even after a restart.
+    fn remove_mark(&mut self, pack: &Pack, ctx: &mut Ctx<'_>) {
+        self.coverage.remove(pack.key());
+        if pack.layer().is_some() {
+            let mark =
+                Coverage { relay: self.url.clone(), filter: pack.key().clone(), packed: None, windows: Vec::new() };
+            self.push_mark(mark, ctx);
+        }
     }
 
     /// Nothing of this pack is wanted any more.
@@ -68,7 +82,7 @@ impl Relay {
         self.waiting.retain(|waiting| waiting != pack);
         self.drop_histories(|history| history.pack == *pack, ctx);
         self.forget_gaps(pack.key());
-        self.coverage.remove(pack.key());
+        self.remove_mark(pack, ctx);
         self.stale.remove(pack);
         self.polled.remove(pack);
         self.retries.remove(pack);
@@ -117,6 +131,9 @@ impl Relay {
 
     /// Everything is begun anew, so all packs may be made anew, too.
     pub(super) fn repack(&mut self, ctx: &mut Ctx<'_>) {
+        for pack in self.packs.forget_remembered() {
+            self.remove_mark(&pack, ctx);
+        }
         for replaced in self.packs.consolidate(|_| true) {
             if let Some(new) = replaced.new {
                 self.follow(&new);

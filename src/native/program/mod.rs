@@ -1,6 +1,7 @@
 //! The `relaysync` program: arguments, exit status, and one module a command.
 
 pub mod arguments;
+mod config;
 mod count;
 mod demo;
 mod exit;
@@ -8,11 +9,13 @@ mod export;
 mod import;
 pub mod key;
 mod lines;
+mod logging;
 mod memory;
 mod numbers;
 pub mod progress;
 mod query;
 pub mod report;
+mod run;
 mod selection;
 mod serve;
 mod signals;
@@ -29,7 +32,6 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 pub use exit::{Exit, Failure};
 pub use signals::interrupted;
@@ -50,12 +52,14 @@ struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Run(run::RunArguments),
     Sync(sync::SyncArguments),
     Serve(serve::ServeArguments),
     Import(import::ImportArguments),
     Export(export::ExportArguments),
     Query(query::QueryArguments),
     Count(count::CountArguments),
+    Config(config::ConfigArguments),
     Status(status::StatusArguments),
     Demo(demo::DemoArguments),
     #[cfg(feature = "testing")]
@@ -70,6 +74,11 @@ impl Command {
             Self::Sim(_) => false,
             _ => true,
         }
+    }
+
+    /// Does it say in its settings what is logged?
+    const fn logs_by_itself(&self) -> bool {
+        matches!(self, Self::Run(_))
     }
 
     /// What is logged unless RUST_LOG says otherwise.
@@ -92,18 +101,22 @@ pub fn main() -> ExitCode {
     if program.command.shares_events() {
         memory::keep_one_heap();
     }
-    start_logging(program.command.logged());
-    run(dispatch(program.command)).into()
+    if !program.command.logs_by_itself() {
+        logging::start(program.command.logged());
+    }
+    run_to_end(dispatch(program.command)).into()
 }
 
 async fn dispatch(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Run(arguments) => run::run(arguments).await,
         Command::Sync(arguments) => sync_run::run(arguments).await,
         Command::Serve(arguments) => serve::run(arguments).await,
         Command::Import(arguments) => or_interrupted(import::run(arguments)).await,
         Command::Export(arguments) => or_interrupted(export::run(arguments)).await,
         Command::Query(arguments) => or_interrupted(query::run(arguments)).await,
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
+        Command::Config(arguments) => config::run(arguments),
         Command::Status(arguments) => status::run(arguments).await,
         Command::Demo(arguments) => demo::run(arguments).await,
         #[cfg(feature = "testing")]
@@ -119,7 +132,7 @@ async fn or_interrupted(command: impl Future<Output = Result<Exit, Failure>>) ->
     }
 }
 
-fn run(command: impl Future<Output = Result<Exit, Failure>>) -> Exit {
+fn run_to_end(command: impl Future<Output = Result<Exit, Failure>>) -> Exit {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::new(format!("the runtime cannot start: {error}")).report(),
@@ -139,9 +152,4 @@ fn usage(error: &clap::Error) -> Exit {
     // Nobody is left to tell if stdout or stderr is gone.
     let _ = error.print();
     if error.use_stderr() { Exit::Usage } else { Exit::Complete }
-}
-
-fn start_logging(usually: &str) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(usually));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
 }

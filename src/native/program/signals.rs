@@ -21,3 +21,34 @@ pub async fn interrupted() -> Result<&'static str, Failure> {
     #[cfg(not(unix))]
     signal::ctrl_c().await.map(|()| "interrupted").map_err(fault)
 }
+
+/// The operator wants the settings to be read again: SIGHUP, where there is such a thing.
+pub(super) struct Reloads {
+    #[cfg(unix)]
+    signal: signal::unix::Signal,
+}
+
+impl Reloads {
+    /// From now on SIGHUP does not end the program.
+    ///
+    /// # Errors
+    /// The system does not let us listen for signals.
+    pub(super) fn new() -> Result<Self, Failure> {
+        #[cfg(unix)]
+        {
+            let signal = signal::unix::signal(signal::unix::SignalKind::hangup());
+            Ok(Self { signal: signal.map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))? })
+        }
+        #[cfg(not(unix))]
+        Ok(Self {})
+    }
+
+    /// Waits for the next.
+    pub(super) async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signal.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
+    }
+}

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use super::connection::{Arrival, Outgoing};
+use super::elsewhere::Elsewhere;
 use super::work::Work;
 use super::{Request, ServiceConfig, stopped};
 use crate::native::NativeClock;
@@ -20,6 +21,7 @@ pub(super) struct Hub<S> {
     server: Server,
     lines: BTreeMap<ClientId, Line>,
     work: Work<S>,
+    elsewhere: Elsewhere<S>,
     drain_max: Duration,
     clock: NativeClock,
 }
@@ -36,11 +38,12 @@ pub(super) struct Line {
 const INPUTS_AT_ONCE_MAX: usize = 64;
 
 impl<S: Store> Hub<S> {
-    pub(super) fn new(config: &ServiceConfig, work: Work<S>) -> Self {
+    pub(super) fn new(config: &ServiceConfig, work: Work<S>, elsewhere: Elsewhere<S>) -> Self {
         Self {
             server: Server::new(config.serve.clone()),
             lines: BTreeMap::new(),
             work,
+            elsewhere,
             drain_max: config.shutdown_max / 2,
             clock: NativeClock::new(),
         }
@@ -66,7 +69,9 @@ impl<S: Store> Hub<S> {
                 biased;
                 () = stopped(&mut is_stopping) => break,
                 Some(request) = requests.recv() => self.request(request),
+                news = self.elsewhere.next() => news.into_iter().for_each(|input| self.handle(input)),
                 _ = reports.recv_many(&mut reported, INPUTS_AT_ONCE_MAX) => {
+                    self.note_commits();
                     reported.drain(..).for_each(|report| self.handle(report));
                 }
                 _ = arrivals.recv_many(&mut arrived, INPUTS_AT_ONCE_MAX) => {
@@ -74,6 +79,7 @@ impl<S: Store> Hub<S> {
                 }
                 () = tick => self.handle(ServeInput::Tick),
             }
+            self.note_commits();
             self.carry_out();
         }
         self.drain(&mut reports).await;
@@ -96,6 +102,12 @@ impl<S: Store> Hub<S> {
         }
     }
 
+    fn note_commits(&mut self) {
+        if let Some(commits) = self.elsewhere.commits() {
+            self.handle(commits);
+        }
+    }
+
     fn handle(&mut self, input: ServeInput) {
         let now = self.clock.now();
         self.server.handle(input, now);
@@ -105,7 +117,7 @@ impl<S: Store> Hub<S> {
         match request {
             // Nobody waits for the numbers any more: then they are not sent.
             Request::Counters(sender) => drop(sender.send(self.server.counters())),
-            Request::Accepted(events) => self.handle(ServeInput::Accepted { events }),
+            Request::Accepted(events) => self.handle(ServeInput::Accepted { events: events.into() }),
         }
     }
 

@@ -5,14 +5,20 @@
 //! any of them, so no client and no query delays another.
 
 mod connection;
+mod elsewhere;
 mod http;
 mod hub;
+mod judge;
+mod visitors;
 mod work;
+
+pub use judge::{Case, Docket, Judge, Matter, docket};
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -20,6 +26,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::ingest::Verified;
+use crate::native::feed::FeedReceiver;
 use crate::protocol::{Event, RelayUrl};
 use crate::serve::{Counters, ServeConfig};
 use crate::store::Store;
@@ -31,6 +38,18 @@ pub struct ServiceConfig {
     pub serve: ServeConfig,
     /// Connections open at once; beyond that a new one is answered with status 503.
     pub clients_max: usize,
+    /// Connections open at once from one address; beyond that a new one is answered with status 429. The addresses of
+    /// an IPv6 network (/64) count as one.
+    pub clients_per_address_max: usize,
+    /// Connections that one address may open in a minute, and at once.
+    pub connects_per_address_per_minute_max: u64,
+    /// Do both bounds hold for this machine, too? Where a proxy in front has the connections of all clients, they must
+    /// not.
+    pub bounds_loopback: bool,
+    /// Addresses remembered for both; beyond that strangers are bounded only together.
+    pub addresses_max: usize,
+    /// Connections that are being turned away with a status; beyond that they are dropped without a word.
+    pub turned_away_max: usize,
     /// Within this time a connection must have sent its HTTP request.
     pub request_max: Duration,
     /// The size of an HTTP request's head, in bytes; at least 8,192.
@@ -43,6 +62,8 @@ pub struct ServiceConfig {
     pub arrivals_max: usize,
     /// Reads of the store in flight for all clients.
     pub store_reads_max: usize,
+    /// How long a [`Judge`] may take for a batch of events; then they are refused.
+    pub judge_max: Duration,
     /// How long a connection that is ended may take for what was sent to it before and for its goodbye.
     pub close_max: Duration,
     /// How long a shutdown may take: half of it for what has been received to be stored, the rest for goodbyes.
@@ -54,12 +75,18 @@ impl From<ServeConfig> for ServiceConfig {
         Self {
             serve,
             clients_max: 1_000,
+            clients_per_address_max: 200,
+            connects_per_address_per_minute_max: 600,
+            bounds_loopback: false,
+            addresses_max: 10_000,
+            turned_away_max: 64,
             request_max: Duration::from_secs(10),
             request_bytes_max: 16 * 1024,
             accept_retry: Duration::from_millis(100),
             frames_at_once_max: 256,
             arrivals_max: 64,
             store_reads_max: 16,
+            judge_max: Duration::from_secs(10),
             close_max: Duration::from_millis(500),
             shutdown_max: Duration::from_millis(1_500),
         }
@@ -70,6 +97,15 @@ impl Default for ServiceConfig {
     fn default() -> Self {
         ServeConfig::default().into()
     }
+}
+
+/// What ties a relay service to others that use the same store.
+#[derive(Debug, Default)]
+pub struct Ties {
+    /// Decides which events of clients are wanted. Without, all are.
+    pub judge: Option<Judge>,
+    /// Tells of what others put into the store, so that subscribers get it.
+    pub feed: Option<FeedReceiver>,
 }
 
 /// The service could not start to listen.
@@ -100,6 +136,8 @@ pub struct RelayService {
     requests: mpsc::Sender<Request>,
     stopping: watch::Sender<bool>,
     shutdown_max: Duration,
+    /// Connections that were turned away or dropped.
+    turned_away: Arc<AtomicU64>,
     hub: JoinHandle<()>,
     doors: JoinHandle<()>,
 }
@@ -121,7 +159,21 @@ impl RelayService {
         config: impl Into<ServiceConfig>,
         store: Arc<S>,
     ) -> Result<Self, BindError> {
+        Self::bind_with(addr, config, store, Ties::default()).await
+    }
+
+    /// The same, as one of several that use the store.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind_with<S: Store>(
+        addr: SocketAddr,
+        config: impl Into<ServiceConfig>,
+        store: Arc<S>,
+        ties: Ties,
+    ) -> Result<Self, BindError> {
         let mut config = config.into();
+        config.serve.judged = ties.judge.is_some();
         let fault = |error| BindError { addr, error };
         let listener = TcpListener::bind(addr).await.map_err(fault)?;
         let local_addr = listener.local_addr().map_err(fault)?;
@@ -133,12 +185,15 @@ impl RelayService {
         let (arrivals, arrived) = mpsc::channel(config.arrivals_max.max(1));
         let (reports, reported) = mpsc::unbounded_channel();
         let links = connection::Links { arrivals, reports: reports.clone() };
-        let work = work::Work::new(store, config.store_reads_max, reports);
-        let hub = hub::Hub::new(&config, work);
+        let elsewhere = elsewhere::Elsewhere::new(ties.feed, store.clone());
+        let work = work::Work::new(store, ties.judge, &config, reports);
+        let hub = hub::Hub::new(&config, work, elsewhere);
         let hub = tokio::spawn(hub.run(arrived, reported, requested, is_stopping.clone()));
         let shutdown_max = config.shutdown_max;
-        let doors = tokio::spawn(http::Doors::new(config, links, is_stopping).run(listener));
-        Ok(Self { local_addr, requests, stopping, shutdown_max, hub, doors })
+        let turned_away = Arc::<AtomicU64>::default();
+        let doors = http::Doors::new(config, links, is_stopping, turned_away.clone());
+        let doors = tokio::spawn(doors.run(listener));
+        Ok(Self { local_addr, requests, stopping, shutdown_max, turned_away, hub, doors })
     }
 
     /// The address that it listens on.
@@ -155,10 +210,11 @@ impl RelayService {
     pub async fn counters(&self) -> Counters {
         let (sender, receiver) = oneshot::channel();
         // Both fail only once the hub has ended, which takes a panic in it; then there is nothing to count.
-        match self.requests.send(Request::Counters(sender)).await {
+        let counters = match self.requests.send(Request::Counters(sender)).await {
             Ok(()) => receiver.await.unwrap_or_default(),
             Err(_) => Counters::default(),
-        }
+        };
+        Counters { clients_turned_away: self.turned_away.load(Ordering::Relaxed), ..counters }
     }
 
     /// Tells subscribers of events that somebody else has put into the same store. `false` if the service has ended.

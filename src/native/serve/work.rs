@@ -1,14 +1,18 @@
-//! What runs beside the hub: store work, reconciliations, and signature checks on all cores.
+//! What runs beside the hub: store work, judgements, reconciliations, and signature checks on all cores.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::thread::available_parallelism;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
 
-use crate::ingest::{Verdict, verify};
+use super::ServiceConfig;
+use super::judge::Judge;
+use crate::ingest::{Verdict, Verified, verify};
 use crate::protocol::Event;
 use crate::serve::{ServeEffect, ServeInput, WorkFault, reconcile};
 use crate::store::Store;
@@ -19,6 +23,8 @@ pub(super) struct Work<S> {
     store: Arc<S>,
     /// Permits to read from the store or to reconcile.
     reads: Arc<Semaphore>,
+    judge: Option<Judge>,
+    judge_max: Duration,
     reports: mpsc::UnboundedSender<ServeInput>,
 }
 
@@ -26,8 +32,14 @@ pub(super) struct Work<S> {
 const EVENTS_PER_THREAD_MIN: usize = 8;
 
 impl<S: Store> Work<S> {
-    pub(super) fn new(store: Arc<S>, reads_max: usize, reports: mpsc::UnboundedSender<ServeInput>) -> Self {
-        Self { store, reads: Arc::new(Semaphore::new(reads_max.max(1))), reports }
+    pub(super) fn new(
+        store: Arc<S>,
+        judge: Option<Judge>,
+        config: &ServiceConfig,
+        reports: mpsc::UnboundedSender<ServeInput>,
+    ) -> Self {
+        let reads = Arc::new(Semaphore::new(config.store_reads_max.max(1)));
+        Self { store, reads, judge, judge_max: config.judge_max, reports }
     }
 
     /// Starts the work of `effect`; gives it back if it is none.
@@ -53,6 +65,10 @@ impl<S: Store> Work<S> {
             }
             ServeEffect::Verify { ticket, events } => {
                 self.run(verify_all(events), move |verdicts| ServeInput::Verified { ticket, verdicts });
+            }
+            ServeEffect::Judge { ticket, events } => {
+                let work = judge(self.judge.clone(), events, self.judge_max);
+                self.run(work, move |objections| ServeInput::Judged { ticket, objections });
             }
             ServeEffect::Commit { ticket, batch } => {
                 let work = async move { store.commit(batch).await.map_err(fault) };
@@ -93,6 +109,16 @@ impl<S: Store> Work<S> {
 
 fn fault(error: impl std::fmt::Display) -> WorkFault {
     WorkFault(error.to_string())
+}
+
+async fn judge(
+    judge: Option<Judge>,
+    events: Vec<Verified<Event>>,
+    judge_max: Duration,
+) -> Result<Vec<Option<String>>, WorkFault> {
+    let judge = judge.ok_or_else(|| WorkFault("there is no judge".into()))?;
+    let late = |_| WorkFault(format!("no judgement within {} ms", judge_max.as_millis()));
+    timeout(judge_max, judge.objections(events)).await.map_err(late)?
 }
 
 async fn on_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, WorkFault> {

@@ -227,8 +227,13 @@ fn write_bodies(transaction: &WriteTransaction, base: &View, changes: &Changes) 
 fn write_coverage(transaction: &WriteTransaction, coverage: &[Coverage]) -> Result<(), StoreFault> {
     let mut table = transaction.open_table(layout::COVERAGE)?;
     for mark in coverage {
+        let key = format!("{} {}", mark.relay, mark.filter.0);
+        if mark.windows.is_empty() {
+            table.remove(key.as_str())?;
+            continue;
+        }
         let json = serde_json::to_vec(mark).expect("a mark has only strings and numbers");
-        table.insert(format!("{} {}", mark.relay, mark.filter.0).as_str(), json.as_slice())?;
+        table.insert(key.as_str(), json.as_slice())?;
     }
     Ok(())
 }

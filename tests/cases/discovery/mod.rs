@@ -1,4 +1,5 @@
 //! Relays found through repository announcements (NIP-34), and what is fetched of them.
 
 mod layers;
+mod packs;
 mod support;

@@ -1,0 +1,194 @@
+//! The daemon: engine, relay service, feed, hook and admin server over one store, and what keeps them going.
+//!
+//! ```text
+//! relays ◀──▶ engine ──commit──▶ ┌ feed ┐ ──▶ hook ──▶ store on disk
+//!               ▲                └──┬───┘               ▲
+//!   what clients│have stored        ▼ subscribers       │
+//!             court ◀──feed──── relay service ──commit──┘
+//! ```
+//!
+//! The engine and the relay service write to the same store, each by a feed of its own that the other one hears. The
+//! *court* tells the engine of what clients have published, and asks it whether what they publish is wanted. When the
+//! store fails, it is opened again and a new engine is built over it, less and less often; the relay service goes on
+//! meanwhile, and answers what it can.
+
+mod court;
+mod disk;
+mod engine;
+mod error;
+mod held;
+mod hooked;
+mod journal;
+mod reload;
+mod reporter;
+mod shared;
+
+pub use error::DaemonError;
+pub use reload::Reloaded;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use nostr::key::Keys;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use self::disk::Disk;
+use self::hooked::Hooked;
+use self::reporter::Reporter;
+use self::shared::Shared;
+use super::admin::{AdminServer, DaemonReport};
+use super::feed::FedStore;
+use super::serve::{RelayService, Ties, docket};
+use super::settings::Settings;
+use super::{NativeClock, NativeRuntime};
+use crate::protocol::RelayUrl;
+
+/// A daemon that runs. [`Daemon::shutdown`] ends it in good order.
+#[derive(Debug)]
+pub struct Daemon {
+    shared: Arc<Shared>,
+    hooked: Arc<Hooked>,
+    service: Option<Arc<RelayService>>,
+    admin: Option<AdminServer>,
+    reports: watch::Receiver<Arc<DaemonReport>>,
+    engine: JoinHandle<()>,
+    court: Option<JoinHandle<()>>,
+    reporter: JoinHandle<()>,
+}
+
+impl Daemon {
+    /// Opens the store, listens, and begins to sync. `keys` answer relays that ask who we are (NIP-42). Must be called in a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// The store cannot be opened, an address cannot be listened on, or certificates cannot be read.
+    pub async fn start(settings: Settings, keys: Option<Keys>) -> Result<Self, DaemonError> {
+        let clock = NativeClock::new();
+        let disk = Arc::new(Disk::open(settings.store.path.clone(), settings.store()).await?);
+        tracing::info!("the store is {}", disk.file().display());
+        let hooked = Arc::new(Hooked::new(disk.clone()));
+        hooked.set(settings.hook.hook(), settings.sockets()).await?;
+        let shared = Arc::new(Shared::new(settings, clock, disk));
+        let settings = shared.settings();
+
+        let ours = FedStore::new(hooked.clone(), false);
+        let (service, court) = match settings.relay.listen {
+            Some(address) => {
+                let (service, court) = serve(&shared, &hooked, &ours, address).await?;
+                (Some(Arc::new(service)), court)
+            }
+            None => (None, None),
+        };
+        let runtime = Arc::new(NativeRuntime::new(ours, settings.sockets(), keys)?);
+        let reporter = Reporter::new(shared.clone(), hooked.clone(), service.clone());
+        let reports = reporter.subscribe();
+        let admin = match settings.http.listen {
+            Some(address) => {
+                let admin = settings.http.admin.clone();
+                let server = AdminServer::bind(address, admin, shared.clock.clone(), reports.clone()).await?;
+                tracing::info!("metrics and status are at http://{}", server.local_addr());
+                Some(server)
+            }
+            None => None,
+        };
+        let reporter = tokio::spawn(reporter.run());
+        let engine = tokio::spawn(engine::keep(shared.clone(), runtime));
+        Ok(Self { shared, hooked, service, admin, reports, engine, court, reporter })
+    }
+
+    /// The URL of the embedded relay for clients on this machine; `None` if there is none.
+    pub fn relay_url(&self) -> Option<RelayUrl> {
+        self.service.as_ref().map(|service| service.url())
+    }
+
+    /// The address of the admin server; `None` if there is none.
+    pub fn admin_addr(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(AdminServer::local_addr)
+    }
+
+    /// What the daemon is at: a new report about every two seconds.
+    pub fn reports(&self) -> watch::Receiver<Arc<DaemonReport>> {
+        self.reports.clone()
+    }
+
+    /// Takes over from `settings` what can change while it runs, and says what was, and what needs a restart.
+    pub async fn reload(&self, settings: &Settings) -> Reloaded {
+        reload::reload(&self.shared, &self.hooked, settings).await
+    }
+
+    /// Waits until a part of the daemon ends by itself, which none should; says which.
+    pub async fn failed(&mut self) -> &'static str {
+        let court = async {
+            match &mut self.court {
+                Some(court) => drop(court.await),
+                None => std::future::pending().await,
+            }
+        };
+        // How it ended, a panic above all, was printed where it happened.
+        tokio::select! {
+            _ = &mut self.engine => "the engine",
+            _ = &mut self.reporter => "the reporter",
+            () = court => "the court",
+        }
+    }
+
+    /// Commits what has arrived, says goodbye to clients and relays, and ends, within
+    /// [`DaemonSettings::drain_max`](super::settings::DaemonSettings::drain_max). `false` if that was too short.
+    pub async fn shutdown(self) -> bool {
+        let drain_max = self.shared.settings().daemon.drain_max;
+        let engine = self.engine.abort_handle();
+        let drained = tokio::time::timeout(drain_max, self.drain()).await.is_ok();
+        engine.abort();
+        drained
+    }
+
+    async fn drain(self) {
+        let Self { shared, hooked, service, admin, engine, court, reporter, .. } = self;
+        reporter.abort();
+        ended("the reporter", reporter.await);
+        drop(admin);
+        // Clients first: what they have published is still to be judged by the engine.
+        if let Some(service) = service.and_then(Arc::into_inner) {
+            service.shutdown().await;
+        }
+        shared.stop();
+        ended("the engine", engine.await);
+        if let Some(court) = court {
+            court.abort();
+            ended("the court", court.await);
+        }
+        hooked.close().await;
+    }
+}
+
+/// Says how a part of the daemon has ended, if not as it should.
+fn ended(part: &str, result: Result<(), tokio::task::JoinError>) {
+    if let Err(error) = result
+        && !error.is_cancelled()
+    {
+        tracing::error!("{part} ended badly: {error}");
+    }
+}
+
+/// The embedded relay, and the court that judges what its clients publish, if anything is to be judged.
+async fn serve(
+    shared: &Arc<Shared>,
+    hooked: &Arc<Hooked>,
+    ours: &FedStore<Hooked>,
+    address: SocketAddr,
+) -> Result<(RelayService, Option<JoinHandle<()>>), DaemonError> {
+    let settings = shared.settings();
+    let theirs = Arc::new(FedStore::new(hooked.clone(), true));
+    let feed = Some(ours.feed().subscribe(settings.daemon.feed));
+    let mut ties = Ties { judge: None, feed };
+    let mut court = None;
+    if settings.discovery.enabled {
+        let (judge, docket) = docket(theirs.feed().subscribe(settings.daemon.feed));
+        ties.judge = Some(judge);
+        court = Some(tokio::spawn(court::hold(shared.clone(), docket)));
+    }
+    let service = RelayService::bind_with(address, settings.service(), theirs, ties).await?;
+    tracing::info!("the relay listens at {}", service.url());
+    Ok((service, court))
+}

@@ -1,0 +1,79 @@
+//! What the daemon says of itself, made anew every two seconds or so.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::hooked::Hooked;
+use super::journal::Journal;
+use super::shared::Shared;
+use crate::native::admin::{DaemonReport, Readiness, ServiceReport, Stage, StoreReport};
+use crate::native::serve::RelayService;
+use crate::runtime::Clock;
+
+/// Makes reports, and hands them to the admin server and the log.
+pub(super) struct Reporter {
+    shared: Arc<Shared>,
+    hooked: Arc<Hooked>,
+    service: Option<Arc<RelayService>>,
+    reports: watch::Sender<Arc<DaemonReport>>,
+    journal: Journal,
+}
+
+impl Reporter {
+    pub(super) fn new(shared: Arc<Shared>, hooked: Arc<Hooked>, service: Option<Arc<RelayService>>) -> Self {
+        let now = shared.clock.now();
+        let reports = watch::Sender::new(Arc::new(DaemonReport::starting(now.unix_secs, now.instant)));
+        Self { shared, hooked, service, reports, journal: Journal::default() }
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<Arc<DaemonReport>> {
+        self.reports.subscribe()
+    }
+
+    pub(super) async fn run(mut self) {
+        let settings = self.shared.settings();
+        let mut ticks = interval(settings.sync.progress_interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let report = self.report().await;
+            self.journal.note(&report, settings.daemon.summary_interval);
+            self.reports.send_replace(Arc::new(report));
+        }
+    }
+
+    async fn report(&self) -> DaemonReport {
+        let now = self.shared.clock.now();
+        let news = self.shared.news();
+        let started_at_secs = self.reports.borrow().started_at_secs;
+        let service = match &self.service {
+            Some(service) => Some(ServiceReport { counters: service.counters().await, ..ServiceReport::default() }),
+            None => None,
+        };
+        DaemonReport {
+            made_at_secs: now.unix_secs,
+            readiness: Readiness {
+                store: news.store,
+                index: news.index,
+                service: if service.is_some() { Stage::Ready } else { Stage::Off },
+            },
+            engine: news.engine,
+            relays: news.relays,
+            service,
+            hook: self.hooked.counters().await,
+            store: self.store().await,
+            ..DaemonReport::starting(started_at_secs, now.instant)
+        }
+    }
+
+    async fn store(&self) -> StoreReport {
+        let disk = &self.shared.disk;
+        let file = disk.file();
+        let metadata = tokio::task::spawn_blocking(move || std::fs::metadata(file)).await;
+        // A file that cannot be looked at shows as empty; whoever writes to it will say why.
+        let file_bytes = metadata.ok().and_then(Result::ok).map_or(0, |metadata| metadata.len());
+        StoreReport { file_bytes, events: None, commits: disk.commits(), commits_failed: disk.commits_failed() }
+    }
+}

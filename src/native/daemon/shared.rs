@@ -1,0 +1,152 @@
+//! What the parts of the daemon know of each other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_channel::mpsc;
+use tokio::sync::watch;
+
+use super::disk::Disk;
+use crate::engine::{Command, Notice, RelayReport};
+use crate::native::NativeClock;
+use crate::native::admin::{EngineReport, Stage};
+use crate::native::serve::Case;
+use crate::native::settings::Settings;
+use crate::runtime::{Clock, Instant};
+
+/// The way to the engine that runs.
+pub(super) type Commands = mpsc::Sender<Command>;
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// The settings that hold.
+    settings: Mutex<Arc<Settings>>,
+    pub(super) clock: NativeClock,
+    pub(super) disk: Arc<Disk>,
+    /// The engine, once it knows all that is held. `None` while there is none.
+    pub(super) link: watch::Sender<Option<Commands>>,
+    stopping: watch::Sender<bool>,
+    /// What the engine was asked, by ticket.
+    cases: Mutex<Cases>,
+    news: Mutex<News>,
+}
+
+#[derive(Debug, Default)]
+struct Cases {
+    next_ticket: u64,
+    open: BTreeMap<u64, Case>,
+}
+
+/// What was last heard of the engine.
+#[derive(Debug, Clone)]
+pub(super) struct News {
+    pub(super) engine: EngineReport,
+    pub(super) relays: Vec<RelayReport>,
+    /// Can the store be used?
+    pub(super) store: Stage,
+    /// Is the index of repositories rebuilt?
+    pub(super) index: Stage,
+}
+
+impl Shared {
+    pub(super) fn new(settings: Settings, clock: NativeClock, disk: Arc<Disk>) -> Self {
+        let moved_at = clock.now().instant;
+        let index =
+            if settings.discovery.enabled { Stage::Pending("the store is read".to_owned()) } else { Stage::Off };
+        let engine = EngineReport { moved_at, ..EngineReport::default() };
+        Self {
+            settings: Mutex::new(Arc::new(settings)),
+            clock,
+            disk,
+            link: watch::Sender::new(None),
+            stopping: watch::Sender::new(false),
+            cases: Mutex::default(),
+            news: Mutex::new(News { engine, relays: Vec::new(), store: Stage::Ready, index }),
+        }
+    }
+
+    pub(super) fn settings(&self) -> Arc<Settings> {
+        lock(&self.settings).clone()
+    }
+
+    pub(super) fn set_settings(&self, settings: Settings) {
+        *lock(&self.settings) = Arc::new(settings);
+    }
+
+    /// The engine is to commit what it has, and to end.
+    pub(super) fn stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Waits for [`Shared::stop`].
+    pub(super) async fn stopped(&self) {
+        // The sender is ours.
+        let _ = self.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+
+    /// The engine, as soon as there is one that knows all that is held.
+    pub(super) async fn linked(&self) -> Commands {
+        let mut link = self.link.subscribe();
+        loop {
+            if let Some(commands) = link.borrow_and_update().clone() {
+                return commands;
+            }
+            if link.changed().await.is_err() {
+                // The sender is ours.
+                return std::future::pending().await;
+            }
+        }
+    }
+
+    /// Takes a case down; the engine is to be asked under this ticket.
+    pub(super) fn open_case(&self, case: Case) -> u64 {
+        let mut cases = lock(&self.cases);
+        cases.next_ticket += 1;
+        let ticket = cases.next_ticket;
+        cases.open.insert(ticket, case);
+        ticket
+    }
+
+    /// The engine is gone, and answers no more. Who asked hears that nobody judges.
+    pub(super) fn drop_cases(&self) {
+        lock(&self.cases).open.clear();
+    }
+
+    pub(super) fn news(&self) -> News {
+        lock(&self.news).clone()
+    }
+
+    pub(super) fn change_news(&self, change: impl FnOnce(&mut News)) {
+        change(&mut lock(&self.news));
+    }
+
+    /// Hears what the engine has to say. Gives the failure of the store, if that is it.
+    pub(super) fn hear(&self, notice: &Notice) -> Option<String> {
+        match notice {
+            Notice::Judged { ticket, objections } => {
+                let case = lock(&self.cases).open.remove(ticket);
+                if let Some(case) = case {
+                    case.answer(objections.clone());
+                }
+            }
+            Notice::Progress(relays) | Notice::Finished(relays) | Notice::Stopped(relays) => {
+                let now = self.clock.now().instant;
+                self.change_news(|news| news.progress(relays, now));
+            }
+            Notice::StoreFailed(error) => return Some(error.clone()),
+        }
+        None
+    }
+}
+
+impl News {
+    fn progress(&mut self, relays: &[RelayReport], now: Instant) {
+        self.relays = relays.to_vec();
+        self.engine.moved_at = now;
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // No code panics while it holds one of these in a half-changed state.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
