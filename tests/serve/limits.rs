@@ -275,8 +275,13 @@ fn the_document_says_what_holds() {
     assert_eq!(info.limitation.max_subid_length, Some(64));
     assert_eq!(info.limitation.auth_required, Some(false));
     let nips = info.supported_nips.clone().unwrap();
-    assert!(nips.contains(&1.into()) && !nips.contains(&77.into()));
+    assert!(nips.contains(&1.into()) && nips.contains(&67.into()) && !nips.contains(&77.into()));
+    assert_eq!(info.limitation.restricted_writes, Some(false));
+    assert!(info.software.as_ref().is_none_or(|url| url.starts_with("http")), "a URL or nothing: {:?}", info.software);
     assert_eq!(RelayInfo::parse(&serde_json::to_string(&info).unwrap()), Some(info));
+    let judged = ServeConfig { judged: true, eose_hints: false, ..ServeConfig::default() }.relay_info();
+    assert_eq!(judged.limitation.restricted_writes, Some(true));
+    assert!(!judged.supported_nips.unwrap().contains(&67.into()));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 mod auth;
 #[cfg(feature = "native")]
 mod client;
+#[cfg(feature = "native")]
+mod crowd;
 mod events;
 mod hostile;
 mod limits;

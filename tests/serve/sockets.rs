@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{SinkExt, StreamExt};
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use relaysync::native::serve::{RelayService, ServiceConfig};
 use relaysync::protocol::message::client;
@@ -12,6 +13,7 @@ use relaysync::store::{MemoryStore, Store};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 use crate::client::{ANY_PORT, Client, End, counters_when, http, patiently, service, service_with};
@@ -187,6 +189,54 @@ async fn hostile_frames_end_their_own_connection_with_a_reason() {
     }
     bystander.say(r#"["REQ","a",{}]"#).await;
     assert_eq!(story(&[bystander.hear().await]), ["EOSE"]);
+    service.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_refused_by_rates_and_holds_up_nobody() {
+    let config = ServeConfig {
+        events_per_minute_max: 100,
+        requests_per_minute_max: 100,
+        bytes_per_minute_max: 4_000_000,
+        ..ServeConfig::default()
+    };
+    let service = service_with(config, &notes(1..=50)).await;
+    let mut bystander = Client::connect(&service).await;
+    let flood = Client::connect(&service).await;
+    let (mut sink, mut stream) = flood.0.split();
+    let event = client::event(note(1).sign().json_str());
+    let req = format!(r##"["REQ","a",{{"#t":["{}"]}}]"##, "x".repeat(2_000));
+    let flooding = tokio::spawn(async move {
+        for _ in 0..2_000 {
+            for frame in [&event, &req] {
+                sink.send(Message::Text(frame.clone().into())).await.unwrap();
+            }
+        }
+        sink
+    });
+    let hearing = tokio::spawn(async move {
+        let (mut refused, mut oks) = (0, 0);
+        // A REQ that replaces one which is being answered leaves that without EOSE; each event has its OK.
+        while oks < 2_000 {
+            let frame = stream.next().await.unwrap().unwrap().into_text().unwrap();
+            oks += usize::from(frame.starts_with(r#"["OK","#));
+            refused += usize::from(frame.contains("rate-limited:"));
+        }
+        refused
+    });
+    while !flooding.is_finished() {
+        bystander.say(r#"["COUNT","c",{}]"#).await;
+        let counted = bystander.hear().await;
+        if counted.contains("rate-limited:") {
+            break; // It asks a lot itself.
+        }
+    }
+    let refused = patiently(hearing).await.unwrap();
+    assert!(refused >= 3_700, "{refused}");
+    let counters = service.counters().await;
+    assert!(counters.events_rate_limited > 0 && counters.requests_rate_limited > 0, "{counters:?}");
+    assert!(counters.frames_rate_limited > 0 && counters.clients_cut == 0, "{counters:?}");
+    drop(patiently(flooding).await.unwrap());
     service.shutdown().await;
 }
 

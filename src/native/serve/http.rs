@@ -55,8 +55,8 @@ struct Welcome {
     _visit: Visit,
 }
 
-/// Bytes read from, and gathered for, a socket at a time. Every connection holds both.
-const SOCKET_BUFFER_BYTES: usize = 64 * 1024;
+/// Bytes gathered for a socket before they are written.
+const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 /// hyper takes no less.
 const REQUEST_BYTES_MIN: usize = 8 * 1024;
 
@@ -171,8 +171,8 @@ impl Doors {
     async fn socket(&self, upgraded: Upgraded) -> Option<WebSocketStream<TcpStream>> {
         let bytes_max = Some(self.config.serve.frame_bytes_max);
         let config = WebSocketConfig::default()
-            .read_buffer_size(SOCKET_BUFFER_BYTES)
-            .write_buffer_size(SOCKET_BUFFER_BYTES)
+            .read_buffer_size(self.config.read_buffer_bytes)
+            .write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(bytes_max)
             .max_frame_size(bytes_max);
         let parts = upgraded.downcast::<TokioIo<TcpStream>>().ok()?;

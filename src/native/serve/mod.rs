@@ -56,6 +56,8 @@ pub struct ServiceConfig {
     pub request_bytes_max: usize,
     /// How long to wait after the system could not accept a connection, as when it is out of file descriptors.
     pub accept_retry: Duration,
+    /// Read from a socket at a time, in bytes. Every connection holds so much.
+    pub read_buffer_bytes: usize,
     /// Frames taken from one socket before other clients have their turn.
     pub frames_at_once_max: usize,
     /// Turns of frames waiting for the hub; beyond that sockets wait.
@@ -83,6 +85,7 @@ impl From<ServeConfig> for ServiceConfig {
             request_max: Duration::from_secs(10),
             request_bytes_max: 16 * 1024,
             accept_retry: Duration::from_millis(100),
+            read_buffer_bytes: 16 * 1024,
             frames_at_once_max: 256,
             arrivals_max: 64,
             store_reads_max: 16,

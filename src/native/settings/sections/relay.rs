@@ -45,6 +45,7 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
         request_bytes_max,
         accept_retry,
         frames_at_once_max,
+        read_buffer_bytes,
         arrivals_max,
         store_reads_max,
         judge_max,
@@ -72,6 +73,7 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
     keys.bytes_from(8192, "request_bytes_max", request_bytes_max, "The head of an HTTP request.");
     keys.duration("accept_retry", accept_retry, "The wait after the system could not accept a connection.");
     keys.count("frames_at_once_max", frames_at_once_max, "Frames of one client before others have their turn.");
+    keys.bytes("read_buffer_bytes", read_buffer_bytes, "Read from a client's socket at once, at most.");
     keys.count("arrivals_max", arrivals_max, "Turns of frames that wait; beyond that, clients do.");
     keys.count("store_reads_max", store_reads_max, "Reads of the store under way for all clients.");
     keys.duration("judge_max", judge_max, "Whether events are wanted must be known within this time.");
