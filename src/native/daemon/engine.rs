@@ -99,7 +99,7 @@ async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>
         biased;
         result = engine => result.map(drop).map_err(|error| error.to_string()),
         // The relay service may be the one to find out: after that the engine could not commit either.
-        Ok(()) = failures.changed() => Err("a commit has failed".to_owned()),
+        Ok(()) = failures.changed() => Err(failures.borrow().clone()),
         () = failed.notified() => Err(lock(&failure).take().unwrap_or_default()),
         result = lead(shared, commands) => match result {
             Ok(never) => match never {},
