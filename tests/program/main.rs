@@ -6,7 +6,7 @@ mod call;
 mod config;
 mod demo;
 mod events;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod run;
 mod sim;
 #[cfg(unix)]

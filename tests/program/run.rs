@@ -139,7 +139,6 @@ fn limit_file_size(daemon: &Daemon, size: &str) {
     assert!(limited.unwrap().success());
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn after_a_failure_of_the_store_it_goes_on_by_itself() {
     let directory = tempfile::tempdir().unwrap();
