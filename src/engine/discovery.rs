@@ -22,9 +22,8 @@ pub enum Origin {
     Client,
 }
 
-/// Ids of announcements, states and lists that were judged not to be wanted, so that a comparison of sets does not
-/// download them again. When a repository is accepted, its states and lists are fetched by filters of their own, for
-/// which this does not count. The oldest is forgotten first.
+/// Ids of announcements that the rules do not accept, so that a comparison of sets does not download them again. The
+/// oldest is forgotten first, and all when the rules change.
 #[derive(Debug, Default)]
 pub(super) struct Refused {
     ids: BTreeSet<[u8; 32]>,
@@ -101,17 +100,22 @@ impl Engine {
     /// Takes a new configuration of discovery; without one before, discovery begins.
     pub(super) fn discover(&mut self, config: DiscoverConfig) {
         self.refused = Refused::default();
+        let rules = config.rules();
         match &mut self.discovery {
             Some(discovery) => discovery.reconfigure(config, self.now.instant),
             None => self.discovery = Some(Discovery::new(config, self.now.instant)),
         }
         self.pipeline.keep = self.kept();
+        let before = std::mem::replace(&mut self.rules, rules);
+        if before != rules {
+            (0..self.relays.len()).for_each(|number| self.with_relay(number, |relay, ctx| relay.handle_rules(ctx)));
+        }
     }
 
     /// Hands out what is wanted of relays once the batch window has ended.
     pub(super) fn poll_discovery(&mut self) {
         let now = self.now.instant;
-        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping) else { return };
+        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping && !self.awaits_held) else { return };
         if discovery.deadline().is_none_or(|at| at > now) {
             return;
         }

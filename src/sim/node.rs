@@ -81,7 +81,7 @@ pub struct Node {
     pub(super) engine: Engine,
     /// What is durable.
     pub(super) store: MemoryStore,
-    pub(super) config: Config,
+    pub config: Config,
     pub(super) seed: u64,
     /// How often it was started before.
     pub(super) life: u64,

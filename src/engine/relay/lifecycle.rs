@@ -114,7 +114,7 @@ impl Relay {
         self.auth_wait_until = None;
         self.lives.reset();
         // Who publishes to a relay looks at everything when it is back.
-        self.outbox.give_up();
+        self.outbox = self.outbox.emptied();
         for history in self.histories.values_mut() {
             history.handle_connection_lost(&self.budget);
         }
