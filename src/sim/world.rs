@@ -30,6 +30,8 @@ pub(super) enum Happening {
     Input(EngineId, u64, Input),
     /// A batch becomes durable, or fails to.
     Durable(EngineId, u64, Ticket, Batch, Result<(), String>),
+    /// What clients of an engine's own relay service published, and was judged good, reaches its store.
+    FromClients(EngineId, u64, Vec<Event>),
     /// A frame arrives at an engine.
     ToEngine(EngineId, u64, ConnId, Frame),
     /// A connection has come to its end, as the engine's end sees it.
@@ -219,6 +221,9 @@ impl World {
             && let Some(watch) = self.nodes[engine.0].watches.get_mut(relay)
         {
             watch.link.disturb();
+        }
+        if let Command::Discover(config) = &command {
+            self.note_config(engine, config);
         }
         self.input(engine, Input::Command(command));
     }

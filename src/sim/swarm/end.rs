@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::setup::Setup;
 use crate::engine::{GapReason, Phase, Sizes};
+use crate::protocol::RelayUrl;
+use crate::sim::node::Wish;
 use crate::sim::{EngineId, Remote, World};
 use crate::store::Method;
 
@@ -134,7 +136,8 @@ impl Setup {
         let sizes = self.engines.iter().map(|engine| self.world.node(*engine).sizes());
         let is_pending = |sizes: &Sizes| {
             let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
-            work + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
+            let wanted = sizes.discovery.changes + sizes.outbox_events;
+            work + wanted + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
         };
         sizes.filter(is_pending).collect()
     }
@@ -154,18 +157,17 @@ fn is_inherent(reason: &GapReason, relay: &Remote, method: Option<Method>) -> bo
 /// Has an engine everything that it wants, and does it say so?
 fn is_whole(world: &World, engine: EngineId) -> bool {
     let node = world.node(engine);
-    if !node.is_up() {
+    if !node.is_up() || node.config.one_shot && node.ended.is_none() {
         return false;
     }
-    let says = node.reports().iter().all(|report| {
-        let Some((_, options)) = node.wishes.get(&report.relay).filter(|(interests, _)| !interests.is_empty()) else {
-            return true;
-        };
-        let relay = world.relay(&report.relay);
+    let (wanted, reports) = (world.wanted_relays(engine), node.reports());
+    let is_well = |(url, (_, options)): (&RelayUrl, &Wish)| {
+        let Some(report) = reports.iter().find(|report| report.relay == *url) else { return false };
+        let relay = world.relay(url);
         let is_settled = matches!(report.phase, Phase::Live | Phase::Polling | Phase::Done);
         let is_true = report.complete == report.gaps.is_empty();
         is_settled && is_true && report.gaps.iter().all(|gap| is_inherent(&gap.reason, relay, options.method))
-    });
-    says && (!node.config.one_shot || node.ended.is_some())
-        && node.wishes.keys().all(|relay| world.lacks(engine, relay).is_empty() && world.owes(engine, relay).is_empty())
+    };
+    wanted.iter().all(is_well)
+        && wanted.keys().all(|url| world.lacks(engine, url).is_empty() && world.owes(engine, url).is_empty())
 }
