@@ -7,26 +7,42 @@
 //! relay ──frame──▶ relay/session ──▶ fetch/{page,reconcile,split,ids} ──▶ ingest ──batch──▶ Store
 //!                                           ▲                                      │ outcomes
 //!                                           │ filters                              ▼
-//!                      plan: target − pending − confirmed            coverage, counters, gaps
+//!     plan: packs; target − pending − confirmed ◀── interests ── discover ◀── what is stored
 //!                                                                                  │
-//!                                            serve (relay service) ◀───────────────┘
+//!                                relays that are published to, serve, hook ◀───────┘
 //! ```
 //!
 //! - [`protocol`] turns bytes into types and back. No state, no time.
 //! - [`discover`] keeps an index of the git repositories (NIP-34) that accepted events announce, and says which relays
 //!   are to have what of them, and which events are wanted.
-//! - [`plan`] knows what is wanted ([`plan::Interest`]) and what earlier passes have proven ([`plan::windows_to_fetch`]).
+//! - [`plan`] knows what is wanted ([`plan::Interest`]), puts it into as few filters as it fits in ([`plan::Packs`]), and
+//!   knows what earlier passes have proven ([`plan::windows_to_fetch`]).
 //! - [`fetch`] has one small machine for each way to fetch: pages, reconciliation (NIP-77), parts of a second that
 //!   overflows a page, ids; and publishing. A [`fetch::History`] drives them for one filter at one relay.
-//! - [`ingest`] is the one way into the store: match, drop what is known, check the signature, commit, in order. Only
-//!   its verifying stage makes a [`ingest::Verified`], and a store takes nothing else.
+//! - [`ingest`] is the one way into the store: match, drop what is not wanted or known, check the signature, commit, in
+//!   order. Only its verifying stage makes a [`ingest::Verified`], and a store takes nothing else.
 //! - [`relay`] is what is known of one relay: session, health, limits, and how to read its refusals.
 //! - [`engine`] owns all of that: a pure state machine. [`store`] has the trait of stores, and one in memory.
 //! - [`runtime`] has the traits of clock and sockets; [`drive`] is the one async interpreter of the engine's effects.
 //! - [`serve`] is the other side: a relay, without sockets. `native` (feature) binds everything to tokio, sockets and
-//!   files, holds relays to pinned keys (`native::Pins`), and has the `relaysync` program.
+//!   files, holds relays to pinned keys (`native::Pins`), has the daemon (`native::daemon`) and the `relaysync` program.
 //! - `sim` (feature `testing`) runs engines and relays in one thread and in virtual time, with every fault that can be
 //!   thought of. Everything said here is checked there.
+//!
+//! # Discovery
+//!
+//! Who hosts git repositories wants what belongs to them: announcements, states and lists of grasp servers (layer 1),
+//! what refers to the repositories (layer 2), and what refers to their issues, patches and pull requests (layer 3). Where
+//! to find it, the announcements say. So everything that is stored, by whatever way, is observed; once every batch window
+//! the relays that are concerned are told what more, or less, is wanted of them ([`engine::Command::ChangeInterests`] does
+//! the same for an embedder), and what is new of it is fetched and followed. One issue more costs what its own relays
+//! cost. What comes from a relay is judged before its signature is checked, and what clients publish after it
+//! ([`engine::Command::Judge`]).
+//!
+//! Up to a hundred interests go into a filter, and several filters into a live subscription, as far as the relay takes
+//! them. What drips in makes small filters; when there are more than relays like, those that are fetched are put together,
+//! which keeps what is proven of them and fetches nothing again. What is put together is kept with the coverage marks, so
+//! that a restart finds the same filters.
 //!
 //! # Staying in step
 //!
@@ -44,6 +60,7 @@
 //!   until then no proof claims it, and [`engine::RelayReport::relied_on_secs`] says as of when older dates are known.
 //! - **Retry**: filters with gaps are looked at again, less and less often.
 //! - **Poll**: what a relay does not serve live is fetched every ten minutes, and tried live again.
+//! - **Pass on**: what others bring is published at once to relays that are published to.
 //! - **Wake** ([`engine::Command::Wake`]): after a sleep or a change of the network every connection is probed, and
 //!   relays that are down may be tried at once. A deadline missed by far does the same.
 //!

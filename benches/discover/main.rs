@@ -4,6 +4,7 @@
 //! `cargo bench --bench discover -- [ISSUES]`; there are a tenth as many repositories and a thousandth as many relays.
 
 mod generator;
+mod planned;
 
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use relaysync::protocol::Event;
 use relaysync::runtime;
 
 use self::generator::Scale;
+use self::planned::Planned;
 
 /// Events observed between two batches.
 const BATCH_EVENTS: u64 = 5_000;
@@ -48,6 +50,27 @@ fn main() {
         let (small, large): (Vec<_>, Vec<_>) = (0..SAMPLES).map(|n| (one(&mut small, n), one(&mut large, n))).unzip();
         row(name, median(small), median(large));
     }
+    drop((small, large));
+    measure_engine(scale, roots);
+}
+
+/// The whole engine, every relay connected.
+fn measure_engine(scale: impl Fn(u64) -> Scale, roots: u64) {
+    let (mut small, mut large) = (Planned::build(scale(roots / 10)), Planned::build(scale(roots)));
+    println!("\n{:<34}{:>14}{:>14}{:>9}", "the whole engine, all connected", "a tenth", "whole", "ratio");
+    row("relays", small.sizes().relays as f64, large.sizes().relays as f64);
+    row("subscriptions", small.sizes().subscriptions as f64, large.sizes().subscriptions as f64);
+    row("frames sent", small.requests as f64, large.requests as f64);
+    row("memory, MB", small.memory_bytes / 1e6, large.memory_bytes / 1e6);
+    row("building, µs an issue", micros(small.spent) / (roots / 10) as f64, micros(large.spent) / roots as f64);
+    let (small, large): (Vec<_>, Vec<_>) =
+        (0..SAMPLES).map(|n| (small.one_more_root(n), large.one_more_root(n))).unzip();
+    row("one more issue, median µs", median(small.clone()), median(large.clone()));
+    row("one more issue, mean µs", mean(&small), mean(&large));
+}
+
+fn mean(times: &[Duration]) -> f64 {
+    micros(times.iter().sum()) / times.len() as f64
 }
 
 fn row(name: &str, small: f64, large: f64) {

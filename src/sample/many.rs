@@ -62,17 +62,18 @@ fn fingerprint(config: &SampleConfig) -> String {
 }
 
 fn for_each_round(mut drafts: Drafts, signer: &Signer, mut each: impl FnMut(Vec<Event>)) {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
     loop {
         let round: Vec<Draft> = drafts.by_ref().take(ROUND_EVENTS_MAX).collect();
         if round.is_empty() {
             return;
         }
-        each(sign_all(round, signer, threads));
+        each(sign_on_all_cores(round, signer));
     }
 }
 
-fn sign_all(mut drafts: Vec<Draft>, signer: &Signer, threads: usize) -> Vec<Event> {
+/// The drafts' events, in their order.
+pub(super) fn sign_on_all_cores(mut drafts: Vec<Draft>, signer: &Signer) -> Vec<Event> {
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
     let share = drafts.len().div_ceil(threads);
     let mut shares = Vec::with_capacity(threads);
     while !drafts.is_empty() {

@@ -18,6 +18,7 @@ mod drafts;
 #[cfg(feature = "native")]
 mod many;
 mod words;
+pub mod world;
 
 use nostr::event::{Event as Fields, Signature};
 use nostr::key::PublicKey;

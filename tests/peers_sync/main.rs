@@ -11,6 +11,7 @@ mod peers;
 
 mod directions;
 mod events;
+mod hosting;
 mod interruptions;
 mod kills;
 mod outcomes;

@@ -98,7 +98,7 @@ impl Relay {
         let has_no_room = self.live_due && self.is_unserved();
         (followed > ctx.config.live_filters_max || has_no_room)
             && self.lives.retiring.is_empty()
-            && self.packs.filters_min() <= followed - followed / 4
+            && self.packs.filters_min() + (followed / 4).max(1) <= followed
     }
 
     /// Makes full packs of small ones. What was fetched is not fetched again; what is followed is followed by new

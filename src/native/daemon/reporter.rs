@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::hooked::Hooked;
 use super::journal::Journal;
 use super::shared::Shared;
 use crate::native::admin::{DaemonReport, Readiness, ServiceReport, Stage, StoreReport};
@@ -14,16 +15,17 @@ use crate::runtime::Clock;
 /// Makes reports, and hands them to the admin server and the log.
 pub(super) struct Reporter {
     shared: Arc<Shared>,
+    hooked: Arc<Hooked>,
     service: Option<Arc<RelayService>>,
     reports: watch::Sender<Arc<DaemonReport>>,
     journal: Journal,
 }
 
 impl Reporter {
-    pub(super) fn new(shared: Arc<Shared>, service: Option<Arc<RelayService>>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, hooked: Arc<Hooked>, service: Option<Arc<RelayService>>) -> Self {
         let now = shared.clock.now();
         let reports = watch::Sender::new(Arc::new(DaemonReport::starting(now.unix_secs, now.instant)));
-        Self { shared, service, reports, journal: Journal::default() }
+        Self { shared, hooked, service, reports, journal: Journal::default() }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<DaemonReport>> {
@@ -60,6 +62,7 @@ impl Reporter {
             engine: news.engine,
             relays: news.relays,
             service,
+            hook: self.hooked.counters().await,
             store: self.store().await,
             ..DaemonReport::starting(started_at_secs, now.instant)
         }

@@ -84,7 +84,8 @@ impl Job {
     }
 
     /// A job with these filters and relays, and defaults for the rest.
-    pub(super) fn of(relays: Vec<crate::protocol::RelayUrl>, filters: Vec<Filter>) -> Self {
+    #[cfg(test)]
+    fn of(relays: Vec<crate::protocol::RelayUrl>, filters: Vec<Filter>) -> Self {
         Self { config: Config::one_shot(), options: RelayOptions::default(), relays, filters, timeout: None }
     }
 
