@@ -14,8 +14,11 @@ pub struct Config {
     pub one_shot: bool,
     /// How relays are discovered from the repositories that events announce; `None` for not at all.
     pub discovery: Option<DiscoverConfig>,
-    /// Announcements, states and lists remembered that are not wanted, 64 bytes each, so that they are not downloaded again.
+    /// Announcements, states and lists remembered that are not wanted, about 200 bytes each, so that they are not
+    /// downloaded again before they are wanted.
     pub refused_ids_max: usize,
+    /// Relays remembered for each of these, to be asked again once it is wanted.
+    pub refused_relays_max: usize,
     /// Compare only: no event is downloaded for keeping, stored or published.
     pub dry_run: bool,
     /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
@@ -179,6 +182,7 @@ impl Default for Config {
             one_shot: false,
             discovery: None,
             refused_ids_max: 100_000,
+            refused_relays_max: 8,
             dry_run: false,
             dry_run_ids_max: 1_000_000,
             connects_at_once_max: 16,

@@ -9,7 +9,7 @@ use super::links::Link;
 use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
-use crate::engine::{Config, Effect, Input};
+use crate::engine::{Config, ConnId, Effect, Input};
 use crate::plan::Interest;
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
@@ -38,7 +38,8 @@ const COOLDOWN: Duration = Duration::from_secs(60);
 /// What is remembered of what an engine does to one relay.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    attempted_at: Option<Instant>,
+    /// The last attempt at a connection, unless the engine gave it up of its own accord.
+    attempted: Option<(ConnId, Instant)>,
     cooldown_until: Option<Instant>,
     /// Subscriptions open on its connection.
     open: BTreeSet<String>,
@@ -64,10 +65,15 @@ impl Watch {
         *self = Self::default();
     }
 
-    fn handle_connect(&mut self, now: Instant, config: &Config) {
-        if let Some(before) = self.attempted_at.replace(now) {
+    /// Something has happened that may make anything be asked for again.
+    pub(super) fn forget_requests(&mut self) {
+        self.asked.clear();
+    }
+
+    fn handle_connect(&mut self, relay: &RelayUrl, conn: ConnId, now: Instant, config: &Config) {
+        if let Some((_, before)) = self.attempted.replace((conn, now)) {
             let wait = now - before;
-            assert!(wait >= config.backoff_floor, "tried again after {wait:?}");
+            assert!(wait >= config.backoff_floor, "{relay} is tried again after {wait:?}");
         }
         assert!(self.cooldown_until.is_none_or(|until| until <= now), "connects while the relay wants rest");
         self.open.clear();
@@ -196,9 +202,10 @@ impl World {
         let mut bytes = 0;
         for effect in effects {
             match effect {
-                Effect::Connect { dial, .. } => {
+                Effect::Connect { conn, dial } => {
                     let node = &mut self.nodes[engine.0];
-                    node.watches.entry(dial.url.clone()).or_default().handle_connect(now, &node.config);
+                    let watch = node.watches.entry(dial.url.clone()).or_default();
+                    watch.handle_connect(&dial.url, *conn, now, &node.config);
                 }
                 Effect::Send { conn, frame } => {
                     bytes += frame.len();
@@ -208,9 +215,8 @@ impl World {
                     }
                 }
                 Effect::Close { conn, reason: CloseReason::Done } => {
-                    let node = &mut self.nodes[engine.0];
-                    if let Some(open) = node.conns.get(conn) {
-                        node.watches.entry(open.relay.clone()).or_default().attempted_at = None;
+                    for watch in self.nodes[engine.0].watches.values_mut() {
+                        watch.attempted.take_if(|(attempted, _)| attempted == conn);
                     }
                 }
                 Effect::Commit { batch, .. } => self.check_batch(engine, batch),

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::acceptance::{Acceptance, Versions, address_of, is_indexed, is_newer};
+use super::checks::Watch;
 use super::honest::at_once;
 use super::node::{EngineId, Node, Wish};
 use super::pool::check;
@@ -46,6 +47,8 @@ pub(super) struct Ledger {
     questions: BTreeMap<u64, Vec<Event>>,
     /// How many questions there were.
     asked: u64,
+    /// Times that the engine is being told what is held.
+    telling: usize,
     /// Has something changed since nothing was on its way?
     is_stale: bool,
 }
@@ -109,6 +112,11 @@ impl Node {
         self.ledger = Ledger { seen, configs: vec![(config.clone(), known_from)], asked, ..Ledger::default() };
     }
 
+    /// The engine has been told something that is held.
+    pub(super) fn note_told(&mut self) {
+        self.ledger.telling = self.ledger.telling.saturating_sub(1);
+    }
+
     /// These are held now.
     pub(super) fn note_stored(&mut self, events: &[Event], outcomes: &[Outcome], now_secs: u64) {
         for event in
@@ -123,7 +131,7 @@ impl Node {
 
     /// Once nothing is on its way that was judged before, what is gone does not count any more.
     pub(super) fn settle_ledger(&mut self) {
-        if !self.ledger.is_stale || self.sizes().pipeline_events > 0 {
+        if !self.ledger.is_stale || self.ledger.telling > 0 || self.sizes().pipeline_events > 0 {
             return;
         }
         let gone: Vec<[u8; 32]> = self.ledger.seen.keys().filter(|id| !self.holds(id)).copied().collect();
@@ -149,6 +157,7 @@ impl World {
         node.config.discovery = Some(config.clone());
         node.ledger.configs.push((config.clone(), now_secs));
         node.ledger.is_stale = true;
+        node.watches.values_mut().for_each(Watch::forget_requests);
     }
 
     /// Tells a started engine what is held, in any order.
@@ -166,6 +175,7 @@ impl World {
         for part in events.chunks(events.len().div_ceil(TOLD_IN).max(1)) {
             let delay = up_to(&mut self.rng, TOLD_WITHIN);
             let command = Command::Accepted { events: part.to_vec(), origin: Origin::Held };
+            self.nodes[engine.0].ledger.telling += 1;
             self.schedule(delay, Happening::Input(engine, life, Input::Command(command)));
         }
     }
@@ -217,6 +227,7 @@ impl World {
         self.note(engine, "stores from clients", &stored.len().to_string());
         let (life, delay) = (self.nodes[engine.0].life, up_to(&mut self.rng, CLIENT_TAKES_MAX));
         let command = Command::Accepted { events: stored, origin: Origin::Client };
+        self.nodes[engine.0].ledger.telling += 1;
         self.schedule(delay, Happening::Input(engine, life, Input::Command(command)));
     }
 

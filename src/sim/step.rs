@@ -7,7 +7,7 @@ use super::node::EngineId;
 use super::remote::{Delivery, Remote};
 use super::wire::{LATENCY, Passage, up_to};
 use super::world::{Ending, Happening, World};
-use crate::engine::{ConnId, Input};
+use crate::engine::{Command, ConnId, Input};
 use crate::protocol::RelayUrl;
 use crate::runtime::{CloseReason, Frame, Instant};
 use crate::serve::ClientId;
@@ -24,6 +24,9 @@ impl World {
             return;
         }
         node.handles += 1;
+        if matches!(input, Input::Command(Command::Accepted { .. })) {
+            node.note_told();
+        }
         node.engine.handle(input, now);
         let effects = node.effects();
         self.check_effects(engine, effects.iter());

@@ -236,6 +236,12 @@ impl World {
         }
     }
 
+    /// A relay says this to everybody.
+    pub fn say(&mut self, url: &RelayUrl, frame: &str) {
+        let deliveries = self.relay_mut(url).say_to_all(frame);
+        self.deliver(deliveries);
+    }
+
     /// The wall clock steps.
     pub fn step_wall(&mut self, secs: i64) {
         self.wall_secs = self.wall_secs.saturating_add_signed(secs);

@@ -152,7 +152,7 @@ impl Relay {
         self.counters.unwanted += 1;
         let id = event.id.to_bytes();
         if ANNOUNCEMENT_KINDS.contains(&event.kind_number()) {
-            ctx.refused.insert(id, ctx.config.refused_ids_max);
+            ctx.refused.insert(event, self.number, ctx.config);
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.handle_unwanted(id, ctx.config);

@@ -42,6 +42,10 @@ impl Relay {
         let (todo, method) = self.todo(&pack, ctx);
         // What the relay is to get is passed on as it comes; a poll is for what is new there.
         let direction = if self.polled.remove(&pack) { Direction::Down } else { self.options.direction };
+        if direction.is_up() {
+            // What an older set lacks would not be offered.
+            ctx.items.forget(pack.key());
+        }
         let options = RelayOptions { method, direction, ..self.options };
         let parts = HistoryParts { id, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);

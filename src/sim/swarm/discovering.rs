@@ -67,7 +67,7 @@ fn add_daemon(setup: &mut Setup, dice: &mut Dice, early: &[Event], options: &sup
         values_per_filter_max: dice.pick(&[2, 5, 100, 100]),
         filters_per_request_max: dice.pick(&[1, 3, 10]),
         live_filters_max: dice.pick(&[8, 20, 70]),
-        refused_ids_max: dice.pick(&[5, 100_000]),
+        refused_ids_max: dice.pick(&[200, 100_000]),
         outbox_events_max: dice.pick(&[3, 10_000]),
         attempts_max: Config::default().attempts_max,
         backoff_base: Config::default().backoff_base,

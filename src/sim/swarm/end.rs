@@ -27,6 +27,9 @@ const BLIP_AFTER: Duration = Duration::from_secs(16 * 60);
 /// How long is looked at what follows when all links break.
 const BLIP: Duration = Duration::from_secs(120);
 
+/// Frames that an engine may send for each filter that is polled, while the network is watched.
+const POLL_FRAMES: u64 = 16;
+
 /// Frames that an engine may send a relay while there is nothing to do: a probe and its end, every minute.
 const IDLE_FRAMES_A_MINUTE: u64 = 4;
 
@@ -114,12 +117,26 @@ impl Setup {
             self.world.run(WATCHED);
             said = self.world.frames_up - before;
             let links = (self.engines.len() * self.relays.len()) as u64;
-            let is_silent = said <= links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60;
+            let idle = links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60;
+            let is_silent = said <= idle + self.polled_filters() * POLL_FRAMES;
             if is_silent && self.pending().is_empty() {
                 return;
             }
         }
         panic!("{said} frames sent in {WATCHED:?} although everything is there; pending: {:?}", self.pending());
+    }
+
+    /// Filters that discovering engines ask for again and again, as relays do not serve them live.
+    fn polled_filters(&self) -> u64 {
+        let discovering = self.engines.iter().filter(|engine| self.world.node(**engine).config.discovery.is_some());
+        let polled = discovering.flat_map(|engine| {
+            let (reports, wanted) = (self.world.node(*engine).reports(), self.world.wanted_relays(*engine));
+            let polls = reports.into_iter().filter(|report| report.phase == Phase::Polling);
+            polls
+                .filter_map(|report| wanted.get(&report.relay).map(|(interests, _)| interests.clone()))
+                .collect::<Vec<_>>()
+        });
+        polled.flatten().map(|interest| interest.packs().len() as u64).sum()
     }
 
     /// All links break for a moment, after they have stood for a while: what that may cost is checked by the world.
