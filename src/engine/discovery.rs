@@ -73,13 +73,19 @@ impl Engine {
     /// Takes a new configuration of discovery; without one before, discovery begins.
     pub(super) fn discover(&mut self, config: DiscoverConfig) {
         self.refused = Refused::default();
+        // Of an author who was blocked, anything may have been refused.
+        let blocked = self.discovery.as_ref().map(|discovery| discovery.config().block_authors.clone());
+        let frees_authors = blocked.is_some_and(|before| !before.is_subset(&config.block_authors));
         match &mut self.discovery {
             Some(discovery) => discovery.reconfigure(config, self.now.instant),
             None => self.discovery = Some(Discovery::new(config, self.now.instant)),
         }
         self.pipeline.keep = self.kept();
         for number in 0..self.relays.len() {
-            self.with_relay(number, |relay, ctx| relay.ask_all_again(ctx));
+            self.with_relay(number, |relay, ctx| match frees_authors {
+                true => relay.begin_anew(ctx),
+                false => relay.ask_all_again(ctx),
+            });
         }
     }
 

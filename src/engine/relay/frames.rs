@@ -267,18 +267,20 @@ impl Relay {
         match Refusal::read_notice(words) {
             Refusal::RateLimited => self.rest(words, ctx),
             Refusal::TooManySubscriptions => {
-                if let Some(id) = self.session.newest_unanswered(reqs) {
+                if let Some(id) = self.session.newest_unanswered(ctx.now.instant, reqs) {
                     // It may have meant another one: then this one is open there.
                     self.learn_subscriptions(id, true, words, ctx);
                 }
             }
             Refusal::NoNegentropy => {
-                if let Some(id) = self.session.newest_unanswered(|purpose| purpose == Purpose::Negentropy) {
+                if let Some(id) =
+                    self.session.newest_unanswered(ctx.now.instant, |purpose| purpose == Purpose::Negentropy)
+                {
                     self.end_request(id, Answer::Refused(words.to_owned()), false, ctx);
                 }
             }
             Refusal::AuthRequired => {
-                if let Some(id) = self.session.newest_unanswered(|_| true) {
+                if let Some(id) = self.session.newest_unanswered(ctx.now.instant, |_| true) {
                     self.require_auth(id, words, ctx);
                 }
             }

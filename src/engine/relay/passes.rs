@@ -107,6 +107,14 @@ impl Relay {
         self.restart(ctx);
     }
 
+    /// Everything may be wanted that was refused before.
+    pub(in crate::engine) fn begin_anew(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.given_up && !self.packs.is_empty() {
+            self.begin_full_pass(ctx);
+        }
+        self.pump(ctx);
+    }
+
     /// The first pass may rely on proofs from before a restart, and when the last full one was is not known: then the
     /// next may be due at any moment of a day, so that frequent restarts do not put it off for ever.
     pub(super) fn plan_full_pass(&mut self, ctx: &mut Ctx<'_>) {

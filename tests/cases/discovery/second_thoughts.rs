@@ -93,3 +93,21 @@ fn what_is_accepted_again_within_the_batch_window_is_fetched_anew() {
     daemon.holds_exactly(&[&other, &issue]);
     assert_eq!(daemon.report("second").unwrap().counters.connections, 1);
 }
+
+/// Whatever a blocked author wrote was refused, of repositories, too, that stayed accepted.
+#[test]
+fn what_an_author_wrote_who_is_blocked_no_more_is_fetched() {
+    let ours = announcement("ours", &[OURS, "wss://second.example"]);
+    let issue = note(NOW_SECS - 20).by(4).kind(1621).tag("a", &address(&ours)).sign();
+    let comment = note(NOW_SECS - 10).by(6).kind(1111).tag("E", &issue.id.to_hex()).sign();
+    let block_authors = [comment.pubkey.to_bytes()].into();
+    let blocking = DiscoverConfig { block_authors, ..config().discovery.unwrap() };
+    let relays =
+        [("first", Remote::with(&[ours.clone()])), ("second", Remote::with(&[issue.clone(), comment.clone()]))];
+    let mut daemon = Discovering::new(Config { discovery: Some(blocking), ..config() }, relays);
+    daemon.secs(60);
+    daemon.holds_exactly(&[&ours, &issue]);
+    daemon.world.command(daemon.engine, Command::Discover(Box::new(config().discovery.unwrap())));
+    daemon.secs(20);
+    daemon.holds_exactly(&[&ours, &issue, &comment]);
+}
