@@ -17,8 +17,11 @@ pub struct Config {
     /// No relay is discovered before [`Command::AllHeld`](super::Command::AllHeld): else those that are known first are
     /// asked by what is known until then, and what they bring is judged by it.
     pub awaits_held: bool,
-    /// Announcements remembered that the rules do not accept, 64 bytes each, so that they are not downloaded again.
+    /// Announcements, states and lists remembered that are not wanted, about 200 bytes each, so that they are not
+    /// downloaded again before they are wanted.
     pub refused_ids_max: usize,
+    /// Relays remembered for each of these, to be asked again once it is wanted.
+    pub refused_relays_max: usize,
     /// Compare only: no event is downloaded for keeping, stored or published.
     pub dry_run: bool,
     /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
@@ -186,6 +189,7 @@ impl Default for Config {
             discovery: None,
             awaits_held: false,
             refused_ids_max: 100_000,
+            refused_relays_max: 8,
             dry_run: false,
             dry_run_ids_max: 1_000_000,
             relays_kept_max: 5_000,

@@ -1,8 +1,7 @@
 //! Discovery inside the engine: what is stored is observed, what follows from it becomes interests, and what comes from
 //! relays is judged before it is checked.
 
-use std::collections::{BTreeSet, VecDeque};
-
+use super::refused::Refused;
 use super::{Direction, Engine, Notice, RelayOptions};
 use crate::discover::{DiscoverConfig, Discovery};
 use crate::engine::Effect;
@@ -20,36 +19,6 @@ pub enum Origin {
     /// It has just been stored by somebody else, such as a client of our own relay service: relays that are published to
     /// are to have it.
     Client,
-}
-
-/// Ids of announcements that the rules do not accept, so that a comparison of sets does not download them again. The
-/// oldest is forgotten first, and all when the rules change.
-#[derive(Debug, Default)]
-pub(super) struct Refused {
-    ids: BTreeSet<[u8; 32]>,
-    order: VecDeque<[u8; 32]>,
-}
-
-impl Refused {
-    /// Remembers this one.
-    pub(super) fn insert(&mut self, id: [u8; 32], most: usize) {
-        if self.ids.insert(id) {
-            self.order.push_back(id);
-        }
-        while self.order.len() > most
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-    }
-
-    pub(super) fn contains(&self, id: &[u8; 32]) -> bool {
-        self.ids.contains(id)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.order.len()
-    }
 }
 
 impl Engine {
@@ -74,6 +43,10 @@ impl Engine {
     fn observe(&mut self, event: &Event) {
         let Some(discovery) = &mut self.discovery else { return };
         discovery.observe(event, self.now.instant);
+        let wanted = discovery.layer_one_with(event);
+        for (relay, seconds) in self.refused.release(&wanted) {
+            self.with_relay(relay, |relay, ctx| relay.ask_again(&seconds, ctx));
+        }
     }
 
     /// Relays that are published to get what others bring.

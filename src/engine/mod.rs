@@ -10,6 +10,7 @@ mod io;
 mod items;
 mod pace;
 mod planted;
+mod refused;
 mod relay;
 mod report;
 mod sizes;
@@ -33,9 +34,9 @@ use crate::ingest::{Keep, Outcomes, Pipeline, Work};
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
-use discovery::Refused;
 use items::ItemCache;
 use pace::Pace;
+use refused::Refused;
 use relay::{Ctx, Pending, Relay};
 
 /// The engine. See the module.
@@ -413,7 +414,9 @@ impl Engine {
         };
         self.with_relay(relay, |relay, ctx| {
             if relay.history_mut(history).is_some_and(|history| history.pack.is_announcements()) {
-                ids.iter().zip(&mut known).for_each(|(id, known)| *known |= ctx.refused.contains(id));
+                let number = relay.number();
+                let pairs = ids.iter().zip(&mut known);
+                pairs.for_each(|(id, known)| *known |= ctx.refused.is_known(id, number, ctx.config));
             }
             let would_store =
                 relay.history_mut(history).map_or(0, |history| history.handle_known(&ids, &known, ctx.config));

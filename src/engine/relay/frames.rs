@@ -1,13 +1,13 @@
 //! Reading what a relay sends.
 
 use super::{Ctx, Relay};
-use crate::discover::Objection;
 use crate::engine::{Effect, GapReason, HistoryId};
 use crate::fetch::{Answer, Arrival, History};
 use crate::ingest::{Source, Verified};
+use crate::plan::ANNOUNCEMENT_KINDS;
 use crate::protocol::filter::matches;
 use crate::protocol::message::{self, EoseHint, MessageError, client};
-use crate::protocol::{Address, Event, RelayMessage, hex};
+use crate::protocol::{Event, RelayMessage, hex};
 use crate::relay::session::parse_wire_name;
 use crate::relay::{Purpose, Refusal};
 use crate::runtime::{CloseReason, Frame, SignError};
@@ -146,15 +146,13 @@ impl Relay {
     /// one that is wanted.
     fn is_unwanted(&mut self, owner: HistoryId, event: &Event, ctx: &mut Ctx<'_>) -> bool {
         let Some(discovery) = ctx.discovery.as_mut().filter(|_| !self.options.trusted) else { return false };
-        let Err(objection) = discovery.consider(event) else { return false };
-        if !event.verify_id() {
+        if discovery.consider(event).is_ok() || !event.verify_id() {
             return false;
         }
         self.counters.unwanted += 1;
         let id = event.id.to_bytes();
-        // Of anything else, what is held decides, and that changes.
-        if event.kind_number() == Address::REPOSITORY && objection == Objection::NotAccepted {
-            ctx.refused.insert(id, ctx.config.refused_ids_max);
+        if ANNOUNCEMENT_KINDS.contains(&event.kind_number()) {
+            ctx.refused.insert(event, self.number, ctx.config);
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.handle_unwanted(id, ctx.config);
@@ -269,18 +267,20 @@ impl Relay {
         match Refusal::read_notice(words) {
             Refusal::RateLimited => self.rest(words, ctx),
             Refusal::TooManySubscriptions => {
-                if let Some(id) = self.session.newest_unanswered(reqs) {
+                if let Some(id) = self.session.newest_unanswered(ctx.now.instant, reqs) {
                     // It may have meant another one: then this one is open there.
                     self.learn_subscriptions(id, true, words, ctx);
                 }
             }
             Refusal::NoNegentropy => {
-                if let Some(id) = self.session.newest_unanswered(|purpose| purpose == Purpose::Negentropy) {
+                if let Some(id) =
+                    self.session.newest_unanswered(ctx.now.instant, |purpose| purpose == Purpose::Negentropy)
+                {
                     self.end_request(id, Answer::Refused(words.to_owned()), false, ctx);
                 }
             }
             Refusal::AuthRequired => {
-                if let Some(id) = self.session.newest_unanswered(|_| true) {
+                if let Some(id) = self.session.newest_unanswered(ctx.now.instant, |_| true) {
                     self.require_auth(id, words, ctx);
                 }
             }

@@ -3,6 +3,7 @@
 //! `frames` reads what the relay sends, `requests` decides what to send, `passes` what to look at again, `lifecycle`
 //! connects and gives up, `probe` finds out whether the relay is still there, `timers` knows what is due when.
 
+mod again;
 mod following;
 mod frames;
 mod lifecycle;
@@ -16,9 +17,9 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::discovery::Refused;
 use super::items::ItemCache;
 use super::pace::Pace;
+use super::refused::Refused;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
@@ -31,6 +32,7 @@ use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
+use again::Again;
 use live::{Live, Lives};
 use passes::Retry;
 
@@ -83,6 +85,7 @@ pub(super) struct Relay {
     /// Interests whose history is to be fetched once more: their live subscription was opened after it had begun, or is
     /// not served. Nothing is proven of them by what comes live until then.
     stale: BTreeSet<Pack>,
+    again: Again,
     /// Filters whose last pass has left gaps.
     retries: BTreeMap<Pack, Retry>,
     /// When everything is to be begun anew.
@@ -137,6 +140,7 @@ impl Relay {
             consolidation_due: false,
             live_retry_at: None,
             stale: BTreeSet::new(),
+            again: Again::default(),
             retries: BTreeMap::new(),
             full_pass_at: None,
             polled: BTreeSet::new(),
@@ -163,6 +167,10 @@ impl Relay {
 
     pub(super) fn conn(&self) -> Option<ConnId> {
         self.session.any_conn()
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
     }
 
     pub(super) fn options(&self) -> RelayOptions {

@@ -66,7 +66,7 @@ impl Relay {
         self.push_mark(mark, ctx);
     }
 
-    fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
+    pub(super) fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
         let source = Source { relay: self.number, history: ctx.tickets.next_history() };
         ctx.pipeline.push_mark(source, mark, true);
     }

@@ -44,6 +44,10 @@ impl Relay {
         let (todo, method) = self.todo(&pack, ctx);
         // What the relay is to get is passed on as it comes; a poll is for what is new there.
         let direction = if self.polled.remove(&pack) { Direction::Down } else { self.options.direction };
+        if direction.is_up() {
+            // What an older set lacks would not be offered.
+            ctx.items.forget(pack.key());
+        }
         let options = RelayOptions { method, direction, ..self.options };
         let rules = self.rules_of(&pack, ctx);
         let parts = HistoryParts { id, rules, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
@@ -106,6 +110,9 @@ impl Relay {
         self.live_due |= self.lives.forget_refusals();
         self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
         self.restart(ctx);
+    }
+
+        self.pump(ctx);
     }
 
     /// The first pass may rely on proofs from before a restart, and when the last full one was is not known: then the
