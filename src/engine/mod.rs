@@ -293,7 +293,9 @@ impl Engine {
             self.relays[*number].is_forgettable(self.now.instant, &self.config) && self.pipeline.bytes_of(*number) == 0
         };
         let waits = |pending: &Pending, number| match pending {
-            Pending::Known { relay, .. } | Pending::Events { relay, .. } | Pending::Outbox { relay } => *relay == number,
+            Pending::Known { relay, .. } | Pending::Events { relay, .. } | Pending::Outbox { relay } => {
+                *relay == number
+            }
         };
         let number = (0..self.relays.len())
             .filter(is_free)

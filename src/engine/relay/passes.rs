@@ -50,7 +50,8 @@ impl Relay {
         }
         let options = RelayOptions { method, direction, ..self.options };
         let rules = self.rules_of(&pack, ctx);
-        let parts = HistoryParts { id, rules, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
+        let parts =
+            HistoryParts { id, rules, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
         self.histories.insert(id, history);
         Some(id)
@@ -110,9 +111,6 @@ impl Relay {
         self.live_due |= self.lives.forget_refusals();
         self.full_pass_at = Some(ctx.now.instant + random_between(full_pass_range(ctx), ctx));
         self.restart(ctx);
-    }
-
-        self.pump(ctx);
     }
 
     /// The first pass may rely on proofs from before a restart, and when the last full one was is not known: then the
