@@ -27,7 +27,7 @@ fn config(number: usize) -> ServeConfig {
     let usual = ServeConfig::default();
     match number {
         1 => ServeConfig { negentropy: false, page_events_max: 100, page_events_default: 100, ..usual },
-        2 => ServeConfig { requests_per_minute_max: 60, ..usual },
+        2 => ServeConfig { subscriptions_max: 3, ..usual },
         3 => ServeConfig { auth_required: true, ..usual },
         4 => ServeConfig { negentropy: false, page_events_max: 500, ..usual },
         5 => ServeConfig { subscriptions_max: 5, filters_max: 2, ..usual },

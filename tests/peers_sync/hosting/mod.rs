@@ -158,8 +158,8 @@ fn found_without_last(world: &World) -> BTreeSet<[u8; 32]> {
 }
 
 /// How long it takes until all is held that the last relay is not needed for, and whether that relay has limited us.
-async fn time_without_last(requests_per_minute_max: u64) -> (Duration, bool) {
-    let limited = ServeConfig { requests_per_minute_max, ..ServeConfig::default() };
+async fn time_without_last(subscriptions_max: usize) -> (Duration, bool) {
+    let limited = ServeConfig { subscriptions_max, ..ServeConfig::default() };
     let makes = vec![
         Make::RustNostr(PeerConfig::default()),
         own(ServeConfig::default()),
@@ -182,7 +182,7 @@ async fn time_without_last(requests_per_minute_max: u64) -> (Duration, bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_relay_that_limits_how_much_it_is_asked_delays_no_other() {
-    let (usual, limited) = time_without_last(ServeConfig::default().requests_per_minute_max).await;
+    let (usual, limited) = time_without_last(ServeConfig::default().subscriptions_max).await;
     assert!(!limited, "it takes what it is asked");
     let (took, limited) = time_without_last(2).await;
     println!("all others are done in {took:?} beside a relay that limits, and in {usual:?} otherwise");
