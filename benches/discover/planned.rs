@@ -41,8 +41,8 @@ impl Planned {
     fn accept_all(&mut self, count: u64, make: impl Fn(u64) -> Event) {
         for begin in (0..count).step_by(BATCH_EVENTS as usize) {
             let events: Vec<Event> = (begin..count.min(begin + BATCH_EVENTS)).map(&make).collect();
-            self.spent += self.accept(events);
-            self.spent += self.settle();
+            let spent = self.accept(events) + self.settle();
+            self.spent += spent;
         }
     }
 

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use config::{Config, Direction, RelayOptions};
 pub use discovery::Origin;
-pub use io::{Command, ConnId, Effect, Input, Notice, Ticket};
+pub use io::{Command, ConnId, Effect, Holdings, Input, Notice, Ticket};
 #[cfg(not(feature = "testing"))]
 pub(crate) use planted::Planted;
 #[cfg(feature = "testing")]
@@ -432,6 +432,9 @@ impl Engine {
         {
             self.progress_at = Some(self.now.instant + self.config.progress_interval);
             self.out.push_back(Effect::Notify(Notice::Progress(self.reports())));
+            let discovery = self.discovery.as_ref().map(|discovery| (discovery.sizes(), discovery.counters()));
+            let holdings = Holdings { sizes: self.sizes(), discovery };
+            self.out.push_back(Effect::Notify(Notice::Holdings(Box::new(holdings))));
         }
         if !self.stopping && !self.config.one_shot {
             return;

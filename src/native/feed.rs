@@ -65,7 +65,8 @@ impl Feed {
     pub fn subscribe(&self, bounds: FeedBounds) -> FeedReceiver {
         let mut subscribers = lock(&self.shared.subscribers);
         // Under the lock: what is told from now on is told to this one, too.
-        let waiting = Waiting { told: self.shared.told.load(Ordering::SeqCst), ..Waiting::default() };
+        let told = self.shared.told.load(Ordering::SeqCst);
+        let waiting = Waiting { told, taken: told, ..Waiting::default() };
         let queue = Arc::new(Queue { bounds, waiting: Mutex::new(waiting), news: Notify::new() });
         subscribers.push(Arc::downgrade(&queue));
         FeedReceiver { feed: self.clone(), queue }
@@ -101,7 +102,8 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    batches: VecDeque<Arc<[Verified<Event>]>>,
+    /// Each with the number of its commit.
+    batches: VecDeque<(u64, Arc<[Verified<Event>]>)>,
     events: usize,
     bytes: usize,
     /// Ids of events that found no room behind `batches`.
@@ -110,6 +112,8 @@ struct Waiting {
     lost_events: u64,
     /// The last commit that was told.
     told: u64,
+    /// The last commit of which all was taken that was told.
+    taken: u64,
 }
 
 impl Queue {
@@ -123,7 +127,7 @@ impl Queue {
         if !waiting.is_behind() && fits && !events.is_empty() {
             waiting.events += events.len();
             waiting.bytes += bytes;
-            waiting.batches.push_back(Arc::clone(events));
+            waiting.batches.push_back((commit, Arc::clone(events)));
         } else if waiting.missed_ids.len() + events.len() <= self.bounds.missed_ids_max && waiting.lost_events == 0 {
             waiting.missed_ids.extend(events.iter().map(|event| event.id.to_bytes()));
         } else {
@@ -144,11 +148,13 @@ impl Waiting {
     }
 
     fn take(&mut self) -> Option<Fed> {
-        if let Some(events) = self.batches.pop_front() {
+        if let Some((commit, events)) = self.batches.pop_front() {
             self.events -= events.len();
             self.bytes -= bytes_of(&events);
+            self.taken = commit;
             return Some(Fed::Events(events));
         }
+        self.taken = self.told;
         let missed_ids = std::mem::take(&mut self.missed_ids);
         match std::mem::take(&mut self.lost_events) {
             0 if missed_ids.is_empty() => None,
@@ -195,10 +201,10 @@ impl FeedReceiver {
         self.feed.shared.begun.load(Ordering::SeqCst)
     }
 
-    /// How many commits are over, if all that they stored was taken from here.
-    pub(super) fn commits_taken(&self) -> Option<u64> {
+    /// How many commits are over with all that they stored taken from here.
+    pub(super) fn commits_taken(&self) -> u64 {
         let waiting = lock(&self.queue.waiting);
-        waiting.is_empty().then_some(waiting.told)
+        if waiting.is_empty() { waiting.told } else { waiting.taken }
     }
 }
 

@@ -32,12 +32,10 @@ pub fn parse_strict(json: &str) -> Result<Filter, FilterError> {
     let value: serde_json::Value = serde_json::from_str(json).map_err(|error| fault(error.to_string()))?;
     let fields = value.as_object().ok_or_else(|| fault("it must be one JSON object, like {\"kinds\":[1]}".into()))?;
     for (name, value) in fields {
-        let known = matches!(name.as_str(), "ids" | "authors" | "kinds" | "since" | "until" | "limit");
-        let tag = name.len() == 2 && name.starts_with('#') && name.as_bytes()[1].is_ascii_alphabetic();
         if name == "search" {
             return Err(fault("\"search\" (NIP-50) selects other events on each relay, so it cannot be synced".into()));
         }
-        if !known && !tag {
+        if !is_field(name) {
             return Err(fault(format!(
                 "unknown field {name:?}; known are ids, authors, kinds, since, until, limit and #a to #Z"
             )));
@@ -52,6 +50,12 @@ pub fn parse_strict(json: &str) -> Result<Filter, FilterError> {
         }
     }
     serde_json::from_value(value).map_err(|error| fault(error.to_string()))
+}
+
+/// Is this the name of a field that filters have (NIP-01, NIP-50)?
+pub(super) fn is_field(name: &str) -> bool {
+    let is_tag = || name.len() == 2 && name.starts_with('#') && name.as_bytes()[1].is_ascii_alphabetic();
+    matches!(name, "ids" | "authors" | "kinds" | "since" | "until" | "limit" | "search") || is_tag()
 }
 
 /// Does `event` satisfy `filter`? `limit` and `search` are not looked at. An empty list is satisfied by nothing.

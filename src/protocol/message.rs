@@ -3,13 +3,14 @@
 //! Reading borrows from the frame and copies only what carries escapes; an event's JSON is referred to, not copied.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
 use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::{Event, Filter, hex};
+use super::{Event, Filter, filter, hex};
 
 /// How deep a frame's JSON may be nested. A message with an event or filter needs 5; serde_json itself stops at 128.
 pub const DEPTH_MAX: usize = 16;
@@ -23,6 +24,8 @@ pub enum MessageError {
     TooDeep,
     /// An array whose first text is no message type that is known here.
     Unknown(String),
+    /// A filter has a field that is not known here. To ignore it would be to select other events than were meant.
+    UnknownFilterField(String),
 }
 
 impl fmt::Display for MessageError {
@@ -31,6 +34,7 @@ impl fmt::Display for MessageError {
             Self::Malformed(reason) => write!(f, "malformed message: {reason}"),
             Self::TooDeep => write!(f, "message nested deeper than {DEPTH_MAX}"),
             Self::Unknown(kind) => write!(f, "unknown message type {kind:?}"),
+            Self::UnknownFilterField(name) => write!(f, "unknown filter field {name:?}"),
         }
     }
 }
@@ -136,7 +140,8 @@ impl<'a> ClientMessage<'a> {
             "AUTH" => Self::Auth { json: fields.raw(0)? },
             "COUNT" => Self::Count { subscription: fields.text(0)?, filters: fields.filters()? },
             "NEG-OPEN" => {
-                Self::NegOpen { subscription: fields.text(0)?, filter: fields.value(1)?, message: fields.text(2)? }
+                let filter = Box::new(fields.filter(1)?);
+                Self::NegOpen { subscription: fields.text(0)?, filter, message: fields.text(2)? }
             }
             "NEG-MSG" => Self::NegMsg { subscription: fields.text(0)?, message: fields.text(1)? },
             "NEG-CLOSE" => Self::NegClose { subscription: fields.text(0)? },
@@ -205,7 +210,16 @@ impl<'a> Fields<'a> {
         if self.rest.len() < 2 {
             return Err(MessageError::Malformed(format!("{} has no filter", shorten(&self.kind))));
         }
-        (1..self.rest.len()).map(|index| self.value(index)).collect()
+        (1..self.rest.len()).map(|index| self.filter(index)).collect()
+    }
+
+    fn filter(&self, index: usize) -> Result<Filter, MessageError> {
+        let filter = self.value(index)?;
+        let names = self.value::<BTreeMap<String, IgnoredAny>>(index)?;
+        match names.keys().find(|name| !filter::is_field(name)) {
+            Some(name) => Err(MessageError::UnknownFilterField(shorten(name))),
+            None => Ok(filter),
+        }
     }
 
     fn eose_hint(&self) -> EoseHint {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::io::{ClientId, ServeEffect};
 use super::merge::Merge;
+use super::rates::Rates;
 use crate::protocol::message::relay;
 use crate::protocol::{Event, Filter, ItemView, PublicKey, Window, filter};
 use crate::runtime::Instant;
@@ -12,7 +13,10 @@ use crate::runtime::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     pub(super) effects: VecDeque<ServeEffect>,
+    /// Bytes that may wait for one client.
     pub(super) bytes_max: usize,
+    /// Bytes that wait for all clients.
+    pub(super) total_bytes: usize,
     pub(super) overflowed: BTreeSet<ClientId>,
 }
 
@@ -34,7 +38,7 @@ pub(super) struct Client {
     pub(super) outbound_bytes: usize,
     /// Bytes of its events that are on their way into the store.
     pub(super) pending_bytes: usize,
-    pub(super) is_read: bool,
+    pub(super) rates: Rates,
 }
 
 impl Client {
@@ -52,7 +56,7 @@ impl Client {
             sessions: BTreeMap::new(),
             outbound_bytes: 0,
             pending_bytes: 0,
-            is_read: true,
+            rates: Rates::default(),
         }
     }
 
@@ -65,12 +69,20 @@ impl Client {
 
     /// Counts `bytes` as waiting for the client; `false` if that is more than it may have.
     fn charge(&mut self, out: &mut Outbox, bytes: usize) -> bool {
-        self.outbound_bytes = self.outbound_bytes.saturating_add(bytes);
+        self.outbound_bytes += bytes;
+        out.total_bytes += bytes;
         let fits = self.outbound_bytes <= out.bytes_max;
         if !fits {
             out.overflowed.insert(self.id);
         }
         fits
+    }
+
+    /// Counts `bytes` as no longer waiting.
+    pub(super) fn discharge(&mut self, out: &mut Outbox, bytes: usize) {
+        let bytes = bytes.min(self.outbound_bytes);
+        self.outbound_bytes -= bytes;
+        out.total_bytes -= bytes;
     }
 
     /// Sends the NIP-42 challenge, once.
@@ -106,18 +118,32 @@ impl Client {
     /// Sends what came while stored events were sent, but for those that were among them.
     pub(super) fn release_held(&mut self, out: &mut Outbox, subscription: &mut Subscription) {
         for (id, frame) in std::mem::take(&mut subscription.held) {
-            self.outbound_bytes = self.outbound_bytes.saturating_sub(frame.len());
+            self.discharge(out, frame.len());
             if !subscription.sent.contains(&id) {
                 self.send(out, frame);
             }
         }
     }
 
+    /// The subscription whose turn to read it is. At most `begun_max` are read from at a time, page by page: what they
+    /// have read and cannot send yet is memory that nobody sees.
+    pub(super) fn next_turn(&mut self, begun_max: usize) -> Option<(String, u64)> {
+        let subscriptions = &self.subscriptions;
+        let stored = |name: &str, serial: u64| {
+            subscriptions.get(name).filter(|it| it.serial == serial).and_then(|it| it.stored.as_ref())
+        };
+        self.turns.retain(|(name, serial)| stored(name, *serial).is_some());
+        let is_begun = |it: &Subscription| it.stored.as_ref().is_some_and(Merge::is_begun);
+        let may_begin = subscriptions.values().filter(|it| is_begun(it)).count() < begun_max;
+        let may_read = |(name, serial): &(String, u64)| may_begin || stored(name, *serial).is_some_and(Merge::is_begun);
+        let index = self.turns.iter().position(may_read)?;
+        self.turns.remove(index)
+    }
+
     /// Forgets a subscription.
-    pub(super) fn unsubscribe(&mut self, id: &str) {
+    pub(super) fn unsubscribe(&mut self, out: &mut Outbox, id: &str) {
         if let Some(subscription) = self.subscriptions.remove(id) {
-            let held: usize = subscription.held.iter().map(|(_, frame)| frame.len()).sum();
-            self.outbound_bytes = self.outbound_bytes.saturating_sub(held);
+            self.discharge(out, subscription.held.iter().map(|(_, frame)| frame.len()).sum());
         }
     }
 }

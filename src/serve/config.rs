@@ -29,7 +29,8 @@ pub struct ServeConfig {
     pub judged: bool,
     /// Answer set reconciliation (NIP-77). If not, NEG-OPEN gets a NOTICE, as from relays that have never heard of it.
     pub negentropy: bool,
-    /// Say in EOSE whether the filter is exhausted (NIP-67). Clients that insist on two elements would reject that.
+    /// Say in EOSE whether the store has more for the filters (NIP-67). Clients go by the position of elements and do
+    /// not notice; for one that insists on two of them, turn it off.
     pub eose_hints: bool,
 
     /// The largest frame taken from a client, in bytes; a larger one ends its connection.
@@ -51,13 +52,25 @@ pub struct ServeConfig {
     /// COUNTs in flight for one client.
     pub counts_max: usize,
 
+    /// Events a client may publish in a minute, and at once; more are refused as `rate-limited:`.
+    pub events_per_minute_max: u64,
+    /// REQs, COUNTs and NEG-OPENs of a client in a minute, and at once; more are refused as `rate-limited:`.
+    pub requests_per_minute_max: u64,
+    /// Bytes of frames of a client in a minute, and at once; what goes beyond is refused as `rate-limited:`.
+    pub bytes_per_minute_max: u64,
+
     /// Bytes waiting to be taken by one client; beyond that its connection ends.
     pub outbound_bytes_max: usize,
-    /// While more bytes than this wait for a client, no further stored events are read for it.
+    /// Bytes waiting to be taken by all clients together; beyond that the connections end of those that have the most.
+    pub outbound_total_bytes_max: usize,
+    /// While more bytes than this wait for a client, no further stored events are read for it. Once half of what may
+    /// wait for all clients does, none are read for a client that has anything waiting.
     pub outbound_pause_bytes: usize,
     /// Bytes of events of one client waiting to be stored; beyond that nothing more is read from its socket.
     pub pending_bytes_max: usize,
-    /// Events verified, and events committed, at a time.
+    /// Bytes of events of all clients waiting to be stored; beyond that nothing more is read from who sends events.
+    pub pending_total_bytes_max: usize,
+    /// Events verified, judged, and committed, at a time.
     pub batch_events_max: usize,
 
     /// Open reconciliations a client.
@@ -88,7 +101,7 @@ impl Default for ServeConfig {
             auth_attempts_max: 32,
             judged: false,
             negentropy: true,
-            eose_hints: false,
+            eose_hints: true,
             frame_bytes_max: 512 * 1024,
             subscription_id_chars_max: 64,
             subscriptions_max: 200,
@@ -98,9 +111,14 @@ impl Default for ServeConfig {
             read_bytes_max: 256 * 1024,
             reads_max: 4,
             counts_max: 8,
+            events_per_minute_max: 120_000,
+            requests_per_minute_max: 12_000,
+            bytes_per_minute_max: 512 * 1024 * 1024,
             outbound_bytes_max: 32 * 1024 * 1024,
+            outbound_total_bytes_max: 256 * 1024 * 1024,
             outbound_pause_bytes: 512 * 1024,
             pending_bytes_max: 4 * 1024 * 1024,
+            pending_total_bytes_max: 64 * 1024 * 1024,
             batch_events_max: 1_000,
             negentropy_sessions_max: 16,
             negentropy_records_max: 1_000_000,
@@ -125,7 +143,8 @@ impl ServeConfig {
             description: self.description.clone(),
             pubkey: self.pubkey.clone(),
             relay_key: None,
-            software: Some(env!("CARGO_PKG_NAME").into()),
+            // It must be a URL, or nothing.
+            software: Some(env!("CARGO_PKG_HOMEPAGE").to_owned()).filter(|url| !url.is_empty()),
             version: Some(env!("CARGO_PKG_VERSION").into()),
             supported_nips: Some(nips),
             limitation: Limitation {
@@ -136,7 +155,7 @@ impl ServeConfig {
                 max_limit: Some(self.page_events_max as u64),
                 default_limit: Some(self.page_events_default.min(self.page_events_max) as u64),
                 auth_required: Some(self.auth_required),
-                restricted_writes: Some(self.auth_required),
+                restricted_writes: Some(self.auth_required || self.judged),
             },
         }
     }

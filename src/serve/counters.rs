@@ -5,6 +5,8 @@
 pub struct Counters {
     /// Connections opened.
     pub clients: u64,
+    /// Connections turned away because there were too many, in all or from one address: counted by a binding to sockets.
+    pub clients_turned_away: u64,
     /// Connections that the server ended for their behaviour.
     pub clients_cut: u64,
     /// Frames received.
@@ -23,12 +25,20 @@ pub struct Counters {
     pub events_unwanted: u64,
     /// Events of clients, among those refused, of which nobody could say whether they are wanted.
     pub events_unjudged: u64,
+    /// Events of clients, among those refused, that were more than a client may publish in a minute.
+    pub events_rate_limited: u64,
     /// REQs answered.
     pub requests: u64,
     /// REQs refused.
     pub requests_refused: u64,
     /// Subscriptions closed because events that were stored elsewhere could not be offered to them.
     pub subscriptions_missed: u64,
+    /// REQs, COUNTs and NEG-OPENs that were more than a client may send in a minute.
+    pub requests_rate_limited: u64,
+    /// Frames that were refused because a client had sent as many bytes as it may in a minute.
+    pub frames_rate_limited: u64,
+    /// Connections that were ended because too much waited for all clients together, and most for these.
+    pub clients_cut_for_all: u64,
     /// Filters that the page cap cut short.
     pub pages_capped: u64,
     /// COUNTs answered.

@@ -154,8 +154,13 @@ impl<O> Intake<O> {
     }
 
     /// Takes the objections to the events of a batch, in order, each the reason to refuse one; gives back those whose
-    /// way has ended.
-    pub fn judged(&mut self, ticket: Ticket, objections: Result<Vec<Option<String>>, WorkFault>) -> Vec<(O, Settled)> {
+    /// way has ended. What is `beyond` judgement goes on all the same.
+    pub fn judged(
+        &mut self,
+        ticket: Ticket,
+        objections: Result<Vec<Option<String>>, WorkFault>,
+        beyond: impl Fn(&Event) -> bool,
+    ) -> Vec<(O, Settled)> {
         let batch = match std::mem::replace(&mut self.deciding, Deciding::Nothing) {
             Deciding::Judging(awaited, batch) if awaited == ticket => batch,
             other => {
@@ -167,6 +172,7 @@ impl<O> Intake<O> {
         let (mut cleared, mut settled) = (Vec::with_capacity(batch.len()), Vec::new());
         for (event, origin) in batch {
             match objections.next() {
+                _ if beyond(&event) => cleared.push((event, origin)),
                 Some(None) => cleared.push((event, origin)),
                 Some(Some(reason)) => settled.push((origin, Settled::Unwanted(reason))),
                 None => settled.push((origin, Settled::Unjudged)),

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::config::ServeConfig;
+use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, filter};
 use crate::store::{Cursor, Page, Query, Record};
 
@@ -14,6 +15,7 @@ use crate::store::{Cursor, Page, Query, Record};
 pub(super) struct Merge {
     streams: Vec<Stream>,
     bytes_max: usize,
+    is_begun: bool,
 }
 
 #[derive(Debug)]
@@ -29,6 +31,8 @@ struct Stream {
     ended: bool,
     /// It ended before the store did.
     capped: bool,
+    /// Nothing was to be read, so nobody knows whether there is anything.
+    unread: bool,
 }
 
 /// Pages of several filters are smaller, so that a REQ costs about the same memory however many it has.
@@ -45,15 +49,17 @@ impl Merge {
                 buffer: VecDeque::new(),
                 asked: false,
                 ended: room == 0,
-                capped: room == 0 && !filter::is_void(filter),
+                capped: false,
+                unread: room == 0 && !filter::is_void(filter),
             }
         };
         let bytes_max = (config.read_bytes_max / filters.len().max(1)).max(PAGE_BYTES_MIN);
-        Self { streams: filters.iter().map(stream).collect(), bytes_max }
+        Self { streams: filters.iter().map(stream).collect(), bytes_max, is_begun: false }
     }
 
     /// Queries, `queries_max` at most, for streams that have run dry, each with the stream's number.
     pub(super) fn asks(&mut self, queries_max: usize, now_secs: u64) -> Vec<(usize, Query)> {
+        self.is_begun = true;
         let bytes_max = self.bytes_max;
         let is_dry = |stream: &Stream| !stream.asked && !stream.ended && stream.buffer.is_empty();
         let ask = |(number, stream): (usize, &mut Stream)| {
@@ -74,6 +80,11 @@ impl Merge {
         stream.ended = page.next.is_none() || stream.room == 0;
         stream.after = page.next;
         stream.buffer.extend(page.records);
+    }
+
+    /// Has anything been asked for?
+    pub(super) fn is_begun(&self) -> bool {
+        self.is_begun
     }
 
     /// Is a page on its way?
@@ -100,6 +111,17 @@ impl Merge {
     /// Has everything been given out?
     pub(super) fn is_over(&self) -> bool {
         self.streams.iter().all(|stream| stream.ended && stream.buffer.is_empty())
+    }
+
+    /// What is known of whether the store has more (NIP-67).
+    pub(super) fn hint(&self) -> EoseHint {
+        if self.streams.iter().any(|stream| stream.capped) {
+            EoseHint::More
+        } else if self.streams.iter().any(|stream| stream.unread) {
+            EoseHint::None
+        } else {
+            EoseHint::Finish
+        }
     }
 
     /// How many filters ended at their limit or the page cap, though the store has more.

@@ -11,8 +11,10 @@ mod counters;
 mod intake;
 mod io;
 mod item_sets;
+mod limits;
 mod merge;
 mod publishing;
+mod rates;
 mod reconciliation;
 mod requests;
 mod server;
@@ -21,5 +23,7 @@ pub use config::ServeConfig;
 pub use counters::Counters;
 pub use intake::{Intake, IntakeWork, Settled};
 pub use io::{ClientId, Cut, ServeEffect, ServeInput, Ticket, Tickets, WorkFault};
+#[cfg(feature = "native")]
+pub(crate) use rates::Bucket;
 pub use reconciliation::reconcile;
 pub use server::Server;

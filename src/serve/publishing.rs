@@ -7,7 +7,7 @@ use super::server::Server;
 use crate::ingest::{Invalid, Verdict, Verified};
 use crate::protocol::hex;
 use crate::protocol::message::{event_of_frame, relay};
-use crate::protocol::{Event, EventId};
+use crate::protocol::{Event, EventId, RelayUrl};
 use crate::runtime::{Frame, Now};
 use crate::store::Outcome;
 
@@ -32,8 +32,10 @@ impl Server {
         }
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.pending_bytes += json.len();
-        if client.is_read && client.pending_bytes > self.config.pending_bytes_max {
-            client.is_read = false;
+        self.pending_bytes += json.len();
+        let is_ahead = client.pending_bytes > self.config.pending_bytes_max
+            || self.pending_bytes > self.config.pending_total_bytes_max;
+        if is_ahead && self.paused.insert(id) {
             self.counters.readings_paused += 1;
             self.out.effects.push_back(ServeEffect::SetReading { client: id, reading: false });
         }
@@ -58,11 +60,14 @@ impl Server {
         if event.expires_at_secs().is_some_and(|at| at <= now.unix_secs) {
             return Some("invalid: the event has expired (NIP-40)");
         }
+        if embeds_protected(event) {
+            return Some("blocked: a repost must not embed a protected event (NIP-70)");
+        }
         // AUTH events are for one relay's eyes, never for its subscribers (NIP-42).
         (event.kind_number() == super::auth::KIND).then_some("invalid: send AUTH events by AUTH")
     }
 
-    fn refuse(&mut self, id: ClientId, event: &str, reason: &str) {
+    pub(super) fn refuse(&mut self, id: ClientId, event: &str, reason: &str) {
         self.counters.events_refused += 1;
         if let Some(client) = self.clients.get_mut(&id) {
             client.send(&mut self.out, relay::ok(event, false, reason));
@@ -92,7 +97,8 @@ impl Server {
         if let Err(fault) = &objections {
             self.fault("judging events", fault);
         }
-        for (publisher, settled) in self.intake.judged(ticket, objections) {
+        let binds_us = |event: &Event| asks_to_vanish(event, &self.config.urls);
+        for (publisher, settled) in self.intake.judged(ticket, objections, binds_us) {
             self.settle(publisher, settled);
         }
     }
@@ -133,7 +139,7 @@ impl Server {
             while let Some((name, _)) = client.subscriptions.first_key_value() {
                 let name = name.clone();
                 self.counters.subscriptions_missed += 1;
-                client.unsubscribe(&name);
+                client.unsubscribe(&mut self.out, &name);
                 client.send(&mut self.out, relay::closed(&name, "error: events were missed, subscribe again"));
             }
         }
@@ -150,12 +156,25 @@ impl Server {
         }
         self.counters.events_unwanted += u64::from(matches!(settled, Settled::Unwanted(_)));
         self.counters.events_unjudged += u64::from(matches!(settled, Settled::Unjudged));
+        self.pending_bytes -= publisher.bytes;
         let Some(client) = self.clients.get_mut(&publisher.client) else { return };
         client.send(&mut self.out, relay::ok(&publisher.event.to_hex(), accepted, reason));
-        client.pending_bytes = client.pending_bytes.saturating_sub(publisher.bytes);
-        if !client.is_read && client.pending_bytes <= self.config.pending_bytes_max / 2 {
-            client.is_read = true;
-            self.out.effects.push_back(ServeEffect::SetReading { client: publisher.client, reading: true });
+        client.pending_bytes -= publisher.bytes;
+    }
+
+    /// Reads on from those that were ahead of the store, once it has caught up.
+    pub(super) fn resume_readings(&mut self) {
+        if self.pending_bytes > self.config.pending_total_bytes_max / 2 {
+            return;
+        }
+        let pending_max = self.config.pending_bytes_max / 2;
+        let is_ahead = |client: &ClientId| self.clients.get(client).is_some_and(|it| it.pending_bytes > pending_max);
+        for client in std::mem::take(&mut self.paused) {
+            if is_ahead(&client) {
+                self.paused.insert(client);
+            } else {
+                self.out.effects.push_back(ServeEffect::SetReading { client, reading: true });
+            }
         }
     }
 
@@ -168,6 +187,24 @@ impl Server {
             client.offer(&mut self.out, event);
         }
     }
+}
+
+/// Does the event ask this relay to forget its author? That is to be followed whoever asks (NIP-62).
+fn asks_to_vanish(event: &Event, urls: &[RelayUrl]) -> bool {
+    let is_us = |url: &str| url == "ALL_RELAYS" || RelayUrl::parse(url).is_ok_and(|url| urls.contains(&url));
+    let mut relays = event.tags.iter().filter(|tag| tag.kind() == "relay").filter_map(|tag| tag.content());
+    event.kind_number() == 62 && relays.any(is_us)
+}
+
+/// Is it a repost (kinds 6 and 16) that has a protected event in it?
+fn embeds_protected(event: &Event) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Embedded {
+        tags: Vec<Vec<String>>,
+    }
+    matches!(event.kind_number(), 6 | 16)
+        && serde_json::from_str(&event.content)
+            .is_ok_and(|Embedded { tags }| tags.iter().any(|tag| tag.first().is_some_and(|name| name == "-")))
 }
 
 /// What OK says of an event.

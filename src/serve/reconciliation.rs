@@ -64,7 +64,7 @@ impl Server {
             return Some(reason);
         }
         if filter.search.is_some() {
-            return Some("invalid: search (NIP-50) is not supported".into());
+            return Some("unsupported: search (NIP-50) is not supported".into());
         }
         let max = self.config.negentropy_sessions_max;
         let open = self.clients.get(&id)?.sessions.len();

@@ -17,14 +17,14 @@ impl Server {
             self.counters.requests_refused += 1;
             let Some(client) = self.clients.get_mut(&id) else { return };
             // A REQ that is refused leaves nothing of an older one with its id.
-            client.unsubscribe(subscription);
+            client.unsubscribe(&mut self.out, subscription);
             return client.send(&mut self.out, relay::closed(subscription, &reason));
         }
         self.counters.requests += 1;
         let serial = self.serial();
         let stored = Some(Merge::new(&filters, &self.config));
         let Some(client) = self.clients.get_mut(&id) else { return };
-        client.unsubscribe(subscription);
+        client.unsubscribe(&mut self.out, subscription);
         let (sent, held, in_flight) = (BTreeSet::new(), Vec::new(), InFlight::default());
         let fresh = Subscription { serial, filters, stored, sent, in_flight, held };
         client.subscriptions.insert(subscription.to_owned(), fresh);
@@ -48,7 +48,7 @@ impl Server {
         }
         // To ignore the words would be to send everything.
         let searches = filters.iter().any(|filter| filter.search.is_some());
-        searches.then(|| "invalid: search (NIP-50) is not supported".into())
+        searches.then(|| "unsupported: search (NIP-50) is not supported".into())
     }
 
     /// Sends what stored events of a subscription are at hand, then EOSE or has it wait for its turn to read more.
@@ -62,11 +62,7 @@ impl Server {
             }
             if stored.is_over() {
                 self.counters.pages_capped += stored.capped() as u64;
-                let hint = match (self.config.eose_hints, stored.capped()) {
-                    (false, _) => EoseHint::None,
-                    (true, 0) => EoseHint::Finish,
-                    (true, _) => EoseHint::More,
-                };
+                let hint = if self.config.eose_hints { stored.hint() } else { EoseHint::None };
                 client.send(&mut self.out, relay::eose(name, hint));
                 client.release_held(&mut self.out, &mut subscription);
                 let (begun, over) = self.elsewhere;
@@ -88,9 +84,11 @@ impl Server {
     pub(super) fn take_turns(&mut self, id: ClientId, now: Now) {
         let Some(client) = self.clients.get_mut(&id) else { return };
         let reads_max = self.config.reads_max.max(1);
-        while client.reads < reads_max && client.outbound_bytes <= self.config.outbound_pause_bytes {
-            let Some((name, serial)) = client.turns.pop_front() else { return };
-            let current = client.subscriptions.get_mut(&name).filter(|subscription| subscription.serial == serial);
+        let is_crowded = self.out.total_bytes > self.config.outbound_total_bytes_max / 2;
+        let pause_bytes = if is_crowded { 0 } else { self.config.outbound_pause_bytes };
+        while client.reads < reads_max && client.outbound_bytes <= pause_bytes {
+            let Some((name, serial)) = client.next_turn(reads_max) else { return };
+            let current = client.subscriptions.get_mut(&name);
             let Some(stored) = current.and_then(|subscription| subscription.stored.as_mut()) else { continue };
             for (stream, query) in stored.asks(reads_max - client.reads, now.unix_secs) {
                 let ticket = self.tickets.issue();
@@ -119,7 +117,7 @@ impl Server {
                 self.proceed(id, &name, now);
             }
             (Some(_), Err(_)) => {
-                client.unsubscribe(&name);
+                client.unsubscribe(&mut self.out, &name);
                 client.send(&mut self.out, relay::closed(&name, "error: the events cannot be read at the moment"));
                 self.take_turns(id, now);
             }

@@ -1,6 +1,6 @@
 //! The server: routes inputs to clients and results to what waits for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::client::{Client, Outbox};
@@ -30,6 +30,10 @@ pub struct Server {
     pub(super) sweep_at: Option<Instant>,
     /// Commits of somebody else: how many were begun, and how many of those are over.
     pub(super) elsewhere: (u64, u64),
+    /// Bytes of events of all clients that are on their way into the store.
+    pub(super) pending_bytes: usize,
+    /// Clients that are not read from, because they or all together are ahead of the store.
+    pub(super) paused: BTreeSet<ClientId>,
     serials: u64,
 }
 
@@ -59,6 +63,8 @@ impl Server {
             counters: Counters::default(),
             sweep_at: None,
             elsewhere: (0, 0),
+            pending_bytes: 0,
+            paused: BTreeSet::new(),
             serials: 0,
             config,
         }
@@ -68,7 +74,7 @@ impl Server {
     pub fn handle(&mut self, input: ServeInput, now: Now) {
         match input {
             ServeInput::Opened { client, challenge } => self.opened(client, challenge),
-            ServeInput::Closed { client } => drop(self.clients.remove(&client)),
+            ServeInput::Closed { client } => drop(self.forget(client)),
             ServeInput::Frame { client, frame } => self.frame(client, &frame, now),
             ServeInput::Written { client, bytes } => self.written(client, bytes, now),
             ServeInput::Queried { ticket, page } => self.queried(ticket, page, now),
@@ -84,9 +90,8 @@ impl Server {
             ServeInput::Tick => self.sweep(now),
         }
         self.advance_intake(now);
-        while let Some(client) = self.out.overflowed.pop_first() {
-            self.cut(client, Cut::SlowReader);
-        }
+        self.resume_readings();
+        self.cut_slow_readers();
     }
 
     /// The next thing to do; `None` when all is said.
@@ -116,7 +121,8 @@ impl Server {
 
     /// Ends all connections.
     pub fn close_all(&mut self, reason: &Cut) {
-        while let Some((client, _)) = self.clients.pop_first() {
+        while let Some((&client, _)) = self.clients.first_key_value() {
+            self.forget(client);
             self.out.effects.push_back(ServeEffect::Close { client, reason: reason.clone() });
         }
     }
@@ -132,22 +138,36 @@ impl Server {
 
     /// Ends one connection.
     pub(super) fn cut(&mut self, client: ClientId, reason: Cut) {
-        if self.clients.remove(&client).is_some() {
+        if self.forget(client).is_some() {
             self.counters.clients_cut += 1;
             self.out.effects.push_back(ServeEffect::Close { client, reason });
         }
     }
 
+    fn forget(&mut self, id: ClientId) -> Option<Client> {
+        let client = self.clients.remove(&id)?;
+        self.out.total_bytes -= client.outbound_bytes;
+        self.paused.remove(&id);
+        Some(client)
+    }
+
     fn frame(&mut self, id: ClientId, frame: &Frame, now: Now) {
-        let Some(client) = self.clients.get_mut(&id) else { return };
+        if !self.clients.contains_key(&id) {
+            return;
+        }
         self.counters.frames += 1;
         if frame.len() > self.config.frame_bytes_max {
             return self.cut(id, Cut::FrameTooLarge);
         }
-        match ClientMessage::parse(frame.as_str()) {
+        let message = ClientMessage::parse(frame.as_str());
+        if let Some(reason) = self.rate_objection(id, message.as_ref().ok(), frame.len(), now) {
+            return self.refuse_message(id, message.ok(), reason);
+        }
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        match message {
             Ok(ClientMessage::Event { json }) => self.event(id, frame, json, now),
             Ok(ClientMessage::Req { subscription, filters }) => self.req(id, &subscription, filters, now),
-            Ok(ClientMessage::Close { subscription }) => client.unsubscribe(&subscription),
+            Ok(ClientMessage::Close { subscription }) => client.unsubscribe(&mut self.out, &subscription),
             Ok(ClientMessage::Auth { json }) => self.auth(id, frame, json, now),
             Ok(ClientMessage::Count { subscription, filters }) => self.count(id, &subscription, filters, now),
             Ok(ClientMessage::NegOpen { subscription, filter, message }) => {
@@ -163,16 +183,21 @@ impl Server {
     fn malformed(&mut self, id: ClientId, frame: &str, error: &MessageError) {
         self.counters.frames_malformed += 1;
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let reason = format!("invalid: {error}");
+        let reason = match error {
+            MessageError::UnknownFilterField(_) => format!("unsupported: {error}"),
+            _ => format!("invalid: {error}"),
+        };
         let answer = match (error, sketch(frame)) {
-            (MessageError::Malformed(_), Some((kind, subscription))) => match &*kind {
-                "REQ" | "COUNT" => relay::closed(&subscription, &reason),
-                "NEG-OPEN" | "NEG-MSG" if self.config.negentropy => {
-                    client.sessions.remove(&*subscription);
-                    relay::neg_err(&subscription, &reason, None)
+            (MessageError::Malformed(_) | MessageError::UnknownFilterField(_), Some((kind, subscription))) => {
+                match &*kind {
+                    "REQ" | "COUNT" => relay::closed(&subscription, &reason),
+                    "NEG-OPEN" | "NEG-MSG" if self.config.negentropy => {
+                        client.sessions.remove(&*subscription);
+                        relay::neg_err(&subscription, &reason, None)
+                    }
+                    _ => relay::notice(&reason),
                 }
-                _ => relay::notice(&reason),
-            },
+            }
             _ => relay::notice(&reason),
         };
         client.send(&mut self.out, answer);
@@ -180,7 +205,7 @@ impl Server {
 
     fn written(&mut self, id: ClientId, bytes: usize, now: Now) {
         let Some(client) = self.clients.get_mut(&id) else { return };
-        client.outbound_bytes = client.outbound_bytes.saturating_sub(bytes);
+        client.discharge(&mut self.out, bytes);
         self.take_turns(id, now);
     }
 

@@ -13,6 +13,11 @@ use crate::runtime::{Frame, Instant, Now};
 use crate::serve::{ClientId, ServeConfig, ServeEffect, ServeInput, Server, WorkFault, reconcile};
 use crate::store::{Batch, MemoryStore, Store};
 
+/// Most relays: they do not say in EOSE whether they have more.
+pub fn plain_relay() -> ServeConfig {
+    ServeConfig { eose_hints: false, ..ServeConfig::default() }
+}
+
 /// What a relay says on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Said {

@@ -67,7 +67,7 @@ mod wire;
 mod world;
 
 pub use draft::{Draft, note, notes};
-pub use honest::Honest;
+pub use honest::{Honest, plain_relay};
 pub use node::{DiskFaults, EngineId, Node, StoreFaults};
 pub use pool::{authors, pool};
 pub use remote::{Connects, Remote};

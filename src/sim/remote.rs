@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::honest::{Honest, Said};
+use super::honest::{Honest, Said, plain_relay};
 use super::tamper::{Info, Tamper, Turn};
 use super::wire::NetFaults;
 use crate::protocol::{Event, ItemSet, RelayUrl, Window};
@@ -74,7 +74,7 @@ impl Remote {
 
     /// A relay that holds these events, and has held them for long.
     pub fn with(events: &[Event]) -> Self {
-        Self::configured(ServeConfig::default(), events)
+        Self::configured(plain_relay(), events)
     }
 
     /// The same, with a configuration of its own.

@@ -17,6 +17,8 @@ use crate::protocol::{Event, RelayUrl, Window, hex};
 
 const KIND_DELETION: u16 = 5;
 const KIND_VANISH: u16 = 62;
+/// A message whose author is a key for once (NIP-59): it goes with its recipient.
+const KIND_GIFT_WRAP: u16 = 1_059;
 const ALL_RELAYS: &str = "ALL_RELAYS";
 
 /// Works out what `batch` changes in `tables`.
@@ -111,6 +113,9 @@ impl<T: Tables> Desk<'_, T> {
             if self.first_held(&Key::vanished(author))?.is_some_and(|request| request.created_at() >= at) {
                 return Ok(Some(Outcome::Vanished));
             }
+            if kind == KIND_GIFT_WRAP && self.is_for_vanished(event, at)? {
+                return Ok(Some(Outcome::Vanished));
+            }
             if self.first_held(&Key::deleted_id(author, event.id.as_bytes()))?.is_some() {
                 return Ok(Some(Outcome::Deleted));
             }
@@ -122,6 +127,17 @@ impl<T: Tables> Desk<'_, T> {
             }
         }
         Ok(None)
+    }
+
+    /// Is the event addressed to somebody who has asked to vanish since?
+    fn is_for_vanished(&self, event: &Event, at: u64) -> Result<bool, T::Error> {
+        for recipient in event.tags.iter().filter(|tag| tag.kind() == "p").filter_map(|tag| tag.content()) {
+            let Some(recipient) = hex::decode(recipient).and_then(|bytes| bytes.try_into().ok()) else { continue };
+            if self.first_held(&Key::vanished(&recipient))?.is_some_and(|request| request.created_at() >= at) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The entries by which an event is known, held or gone.
@@ -195,24 +211,29 @@ impl<T: Tables> Desk<'_, T> {
 
     fn vanish(&mut self, author: &[u8; 32], request: &Rank) -> Result<(), T::Error> {
         self.point(&Key::vanished(author), request);
-        let key = Key::author(author);
-        let range = Range::of(&key, Window { since: 0, until: request.created_at() });
-        let mut targets = Vec::new();
-        let mut collect = |entry: &Entry| {
-            let target = entry.rank();
-            if !is_request(target.kind()) {
-                targets.push(target.sequence());
-            }
-            ControlFlow::Continue(())
-        };
-        self.tables.scan(&range, &mut collect)?;
-        for entry in self.changes.entries.iter().filter(|entry| range.first <= **entry && **entry <= range.last) {
-            let _ = collect(entry);
-        }
-        for target in targets {
+        let window = Window { since: 0, until: request.created_at() };
+        let own = self.those_of(&Range::of(&Key::author(author), window), |kind| !is_request(kind))?;
+        let to_it = Range::of(&Key::tag(b'p', &hex::encode(author)), window);
+        let wraps = self.those_of(&to_it, |kind| kind == KIND_GIFT_WRAP)?;
+        for target in own.into_iter().chain(wraps) {
             self.remove(target, Outcome::Vanished);
         }
         Ok(())
+    }
+
+    /// The events of a range, those of this batch among them, that are of a suitable kind.
+    fn those_of(&self, range: &Range, suits: impl Fn(u16) -> bool) -> Result<Vec<Sequence>, T::Error> {
+        let mut found = Vec::new();
+        let mut collect = |entry: &Entry| {
+            let rank = entry.rank();
+            found.extend(suits(rank.kind()).then(|| rank.sequence()));
+            ControlFlow::Continue(())
+        };
+        self.tables.scan(range, &mut collect)?;
+        for entry in self.changes.entries.iter().filter(|entry| range.first <= **entry && **entry <= range.last) {
+            let _ = collect(entry);
+        }
+        Ok(found)
     }
 
     /// What has expired by now is gone from here on.

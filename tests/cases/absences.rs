@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use relaysync::protocol::{Event, Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{Connects, LateChallenge, NegentropyRefused, PageCap, Remote, note};
+use relaysync::sim::{Connects, LateChallenge, NegentropyRefused, PageCap, Remote, note, plain_relay};
 
 use crate::support::{Daemon, daemon, filters_asked, history};
 
@@ -119,7 +119,7 @@ fn what_came_in_the_gap_of_a_reconnect_is_fetched_for_every_interest() {
 fn subscriptions_are_live_again_after_every_reconnect_with_authentication() {
     for late in [false, true] {
         let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
-        let config = ServeConfig { auth_required: true, urls: vec![own], ..ServeConfig::default() };
+        let config = ServeConfig { auth_required: true, urls: vec![own], ..plain_relay() };
         let remote = Remote::configured(config, &[]);
         let remote = if late { remote.tamper(LateChallenge::default()) } else { remote };
         let mut daemon = Daemon::wanting(by_kind(), remote, Some(7));

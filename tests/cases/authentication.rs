@@ -6,13 +6,13 @@ use relaysync::engine::{Config, Direction, Gap, GapReason, RelayOptions};
 use relaysync::protocol::message::relay;
 use relaysync::protocol::{Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{self, LateChallenge, Remote, Seen, Turn};
+use relaysync::sim::{self, LateChallenge, Remote, Seen, Turn, plain_relay};
 
 use crate::support::{Daemon, Play, STALL, history, play};
 
 fn members_only(count: u64) -> Remote {
     let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
-    let config = ServeConfig { auth_required: true, urls: vec![own], ..ServeConfig::default() };
+    let config = ServeConfig { auth_required: true, urls: vec![own], ..plain_relay() };
     Remote::configured(config, &history(count))
 }
 
@@ -119,7 +119,7 @@ fn publishing_waits_for_authentication_too() {
     let options = RelayOptions { direction: Direction::Both, ..RelayOptions::default() };
     let play = Play { options, held: events[10..].to_vec(), ..Play::default() };
     let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
-    let config = ServeConfig { auth_required: true, urls: vec![own], ..ServeConfig::default() };
+    let config = ServeConfig { auth_required: true, urls: vec![own], ..plain_relay() };
     let played = play
         .signing()
         .config(Config { progress_interval: Duration::ZERO, ..Config::one_shot() })

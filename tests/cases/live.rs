@@ -8,7 +8,7 @@ use relaysync::protocol::{Event, Filter, RelayUrl};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{
     Connects, Eose, EoseFault, LimitZero, NOW_SECS, NegentropyRefused, NetFaults, PageCap, RateLimit, RateLimitBy,
-    Remote, Seen, SubscriptionCap, Turn, World, note,
+    Remote, Seen, SubscriptionCap, Turn, World, note, plain_relay,
 };
 
 use crate::support::{Daemon, LIVE, daemon, filters_asked, history};
@@ -245,7 +245,7 @@ fn a_change_of_direction_begins_anew() {
 /// The only subscription that a relay allows is the live one: a probe beside it would be refused, again and again.
 #[test]
 fn where_one_subscription_is_allowed_the_live_one_is_the_probe() {
-    let config = ServeConfig { subscriptions_max: 1, ..ServeConfig::default() };
+    let config = ServeConfig { subscriptions_max: 1, ..plain_relay() };
     let mut daemon = Daemon::new(Remote::configured(config, &history(30)).with_info());
     daemon.secs(1_000);
     daemon.is_equal();
@@ -268,7 +268,7 @@ fn where_one_subscription_is_allowed_the_live_one_is_the_probe() {
 
 #[test]
 fn a_dead_link_is_found_out_where_the_live_subscription_is_the_probe() {
-    let config = ServeConfig { subscriptions_max: 1, ..ServeConfig::default() };
+    let config = ServeConfig { subscriptions_max: 1, ..plain_relay() };
     let mut daemon = Daemon::new(Remote::configured(config, &history(30)).with_info());
     daemon.secs(100);
     assert!(!daemon.has_cut());
@@ -281,7 +281,7 @@ fn a_dead_link_is_found_out_where_the_live_subscription_is_the_probe() {
 /// the world checks, may say that it was followed.
 #[test]
 fn where_one_subscription_is_allowed_older_dates_are_not_taken_for_followed() {
-    let config = ServeConfig { subscriptions_max: 1, ..ServeConfig::default() };
+    let config = ServeConfig { subscriptions_max: 1, ..plain_relay() };
     let mut daemon = Daemon::new(Remote::configured(config, &history(30)).with_info());
     daemon.secs(500);
     daemon.world.publish(&daemon.relay, &[note(NOW_SECS - 5_000).content("late").sign()]);

@@ -8,6 +8,7 @@ use relaysync::protocol::{ClientMessage, Filter, Window};
 use relaysync::serve::ServeConfig;
 use relaysync::sim::{
     Infinite, Missing, NOW_SECS, NegRefusal, NegentropyRefused, PageCap, Remote, Seen, ShortCodec, Turn, World, note,
+    plain_relay,
 };
 use relaysync::store::Method;
 
@@ -114,7 +115,7 @@ fn frames_stay_below_the_usual_and_the_stated_maximum() {
     let events = history(6_000);
     let held: Vec<_> = events.iter().step_by(2).cloned().collect();
     for frame_bytes_max in [128 * 1024, 32 * 1024] {
-        let config = ServeConfig { frame_bytes_max, ..ServeConfig::default() };
+        let config = ServeConfig { frame_bytes_max, ..plain_relay() };
         let played = Play::holding(&held).with(Remote::configured(config, &events).with_info());
         played.is_equal();
         let longest = played.world.relay(&played.relay).heard.iter().map(|(_, frame)| frame.len()).max();
@@ -128,7 +129,7 @@ fn frames_stay_below_the_usual_and_the_stated_maximum() {
 fn a_stated_record_cap_sizes_the_windows() {
     let events = history(3_000);
     let held: Vec<_> = events.iter().step_by(3).cloned().collect();
-    let config = ServeConfig { negentropy_records_max: 500, ..ServeConfig::default() };
+    let config = ServeConfig { negentropy_records_max: 500, ..plain_relay() };
     let played = Play::holding(&held).with(Remote::configured(config, &events));
     played.is_equal();
     assert_eq!(played.report.methods, [Method::Negentropy], "{:?}", played.report.fallbacks);
@@ -138,7 +139,7 @@ fn a_stated_record_cap_sizes_the_windows() {
 #[test]
 fn an_unstated_record_cap_halves_the_windows() {
     let events = history(2_000);
-    let config = ServeConfig { negentropy_records_max: 300, ..ServeConfig::default() };
+    let config = ServeConfig { negentropy_records_max: 300, ..plain_relay() };
     let hide = Seen(|_, frame: String, _: &mut relaysync::sim::Turn| {
         Some(match frame.starts_with("[\"NEG-ERR\"") {
             true => {

@@ -136,7 +136,7 @@ fn what_one_relay_brings_reaches_the_others() {
 #[test]
 fn a_full_second_is_compared_too() {
     let burst: Vec<_> = (0..300).map(|n| note(NOW_SECS - 9).content(format!("{n}")).sign()).collect();
-    let config = relaysync::serve::ServeConfig { page_events_max: 100, ..relaysync::serve::ServeConfig::default() };
+    let config = relaysync::serve::ServeConfig { page_events_max: 100, ..relaysync::sim::plain_relay() };
     let options = RelayOptions {
         direction: Direction::Both,
         method: Some(relaysync::store::Method::Req),

@@ -7,7 +7,9 @@ use relaysync::protocol::message::relay;
 use relaysync::protocol::{ClientMessage, Event, Filter, RelayMessage, RelayUrl};
 use relaysync::relay::HealthState;
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{Altered, Direction, NOW_SECS, NoOk, PageCap, Remote, Seen, Tamper, Turn, World, note};
+use relaysync::sim::{
+    Altered, Direction, NOW_SECS, NoOk, PageCap, Remote, Seen, Tamper, Turn, World, note, plain_relay,
+};
 
 use crate::support::{Daemon, LIVE, Play, daemon, filters_asked, history, ids, one_shot};
 
@@ -161,7 +163,7 @@ fn a_refused_authentication_is_shown_and_tried_again_on_the_next_connection() {
         None
     });
     let own = RelayUrl::parse("wss://relay.example").expect("a relay URL");
-    let config = ServeConfig { auth_required: true, urls: vec![own], ..ServeConfig::default() };
+    let config = ServeConfig { auth_required: true, urls: vec![own], ..plain_relay() };
     let remote = Remote::configured(config, &history(30)).tamper(refuse);
     let mut daemon = Daemon::wanting([Filter::new()], remote, Some(7));
     for _ in 0..3 {

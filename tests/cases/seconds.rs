@@ -3,7 +3,7 @@
 use relaysync::engine::{Config, GapReason};
 use relaysync::protocol::{Event, Filter, Window};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{Direction, NOW_SECS, NegentropyRefused, PageCap, Remote, Seen, Turn, note};
+use relaysync::sim::{Direction, NOW_SECS, NegentropyRefused, PageCap, Remote, Seen, Turn, note, plain_relay};
 
 use crate::support::{Play, one_shot, play};
 
@@ -39,7 +39,7 @@ fn a_higher_limit_comes_first() {
 #[test]
 fn then_the_second_is_reconciled() {
     for cap in [500, 300, 100] {
-        let config = ServeConfig { page_events_max: cap, ..ServeConfig::default() };
+        let config = ServeConfig { page_events_max: cap, ..plain_relay() };
         let played = play(Remote::configured(config, &burst()));
         played.is_equal();
         assert!(played.asked("NEG-OPEN") > 0);
@@ -77,7 +77,7 @@ fn a_relay_with_nothing_but_one_full_second_is_no_exception() {
     for cap in [500, 100] {
         let played = play(without_negentropy(Remote::with(&events)).tamper(PageCap(cap)));
         assert!(!played.report.complete, "cap {cap}: {} held", played.world.held(played.engine).len());
-        let config = ServeConfig { page_events_max: cap, ..ServeConfig::default() };
+        let config = ServeConfig { page_events_max: cap, ..plain_relay() };
         play(Remote::configured(config, &events)).is_equal();
     }
     // Nor is a filter for that very second.
@@ -103,7 +103,7 @@ fn a_hint_below_a_full_second_does_not_end_it() {
         let mut events: Vec<Event> =
             (0..33).map(|n| note(NOW_SECS - 100).content(format!("burst {n}")).sign()).collect();
         events.extend((0..below).map(|n| note(NOW_SECS - 200 - n).content(format!("below {n}")).sign()));
-        let config = ServeConfig { page_events_max: 20, eose_hints: true, ..ServeConfig::default() };
+        let config = ServeConfig { page_events_max: 20, eose_hints: true, ..plain_relay() };
         let engine = Config { page_events, ..one_shot() };
         Play::default().config(engine).with(Remote::configured(config, &events)).is_equal();
     }

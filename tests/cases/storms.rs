@@ -8,7 +8,7 @@ use relaysync::protocol::{ClientMessage, Filter, RelayUrl};
 use relaysync::relay::HealthState;
 use relaysync::runtime::{ConnectError, Instant};
 use relaysync::serve::ServeConfig;
-use relaysync::sim::{Connects, Direction, NOW_SECS, Remote, Seen, Turn, World, note};
+use relaysync::sim::{Connects, Direction, NOW_SECS, Remote, Seen, Turn, World, note, plain_relay};
 
 use crate::support::{Daemon, LIVE, daemon, filters_asked, history};
 
@@ -100,7 +100,7 @@ fn a_stated_limit_on_subscriptions_is_kept_and_the_rest_waits() {
         (0..60_u16).map(|n| note(NOW_SECS - u64::from(n)).kind(1_000 + n % 20).content(n.to_string()).sign()).collect();
     let filters = (0..20_u16).map(|kind| Filter::new().kind((1_000 + kind).into()));
     for most in [1, 3] {
-        let config = ServeConfig { subscriptions_max: most, ..ServeConfig::default() };
+        let config = ServeConfig { subscriptions_max: most, ..plain_relay() };
         let remote = Remote::configured(config, &events).with_info();
         let mut daemon = Daemon::wanting(filters.clone(), remote, None);
         daemon.secs(300);

@@ -3,7 +3,10 @@
 mod auth;
 #[cfg(feature = "native")]
 mod client;
+#[cfg(feature = "native")]
+mod crowd;
 mod events;
+mod hostile;
 mod limits;
 mod publishing;
 mod reconciliation;

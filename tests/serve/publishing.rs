@@ -245,3 +245,59 @@ fn a_batch_is_judged_only_when_the_one_before_it_is_committed() {
     assert_eq!(world.heard(ALICE).len(), 7);
     assert!(world.server.is_settled());
 }
+
+#[test]
+fn who_asks_to_vanish_is_followed_whatever_the_judge_says() {
+    let mut world = judged_world();
+    let vanish = |relay: &str| note(10).by(2).kind(62).content("unwanted").tag("relay", relay).sign();
+    assert!(!world.ok(ALICE, &vanish("wss://other.example")).0, "what asks others is judged");
+    assert!(world.ok(ALICE, &vanish("wss://relay.example")).0);
+    assert!(world.ok(ALICE, &vanish("ALL_RELAYS")).0);
+    let (accepted, reason) = world.ok(ALICE, &note(9).by(2).sign());
+    assert!(!accepted && reason.contains("NIP-62"), "{reason}");
+}
+
+#[test]
+fn reposts_do_not_carry_protected_events() {
+    let mut world = world();
+    let (open, closed) = (note(1).sign(), note(2).bare_tag("-").sign());
+    for kind in [6, 16] {
+        let repost = |event: &Event| note(3).kind(kind).content(event.json_str()).sign();
+        assert!(world.ok(ALICE, &repost(&open)).0);
+        let (accepted, reason) = world.ok(ALICE, &repost(&closed));
+        assert!(!accepted && reason.starts_with("blocked:"), "{reason}");
+    }
+    assert!(world.ok(ALICE, &note(3).kind(6).sign()).0, "nor need they carry any");
+    assert!(world.ok(ALICE, &note(3).content(closed.json_str()).sign()).0, "a note is no repost");
+}
+
+#[test]
+fn a_deletion_of_a_deletion_has_no_effect() {
+    let mut world = world();
+    let event = note(1).sign();
+    let deletion = note(2).kind(5).tag("e", &event.id.to_hex()).sign();
+    let regret = note(3).kind(5).tag("e", &deletion.id.to_hex()).sign();
+    for request in [&deletion, &regret] {
+        assert!(world.ok(ALICE, request).0);
+    }
+    assert!(!world.ok(ALICE, &event).0);
+    assert_eq!(story(&world.say(BOB, r#"["REQ","a",{"kinds":[5]}]"#)).len(), 3);
+}
+
+#[test]
+fn clients_that_are_ahead_of_the_store_together_are_not_read_from() {
+    let events = notes(1..=12);
+    let bytes = events[0].json().len();
+    let config = ServeConfig { pending_total_bytes_max: bytes * 4, ..ServeConfig::default() };
+    let mut world = World::new(config);
+    world.works = false;
+    for pair in events.chunks(2) {
+        world.publish(ALICE, &pair[0]);
+        world.publish(BOB, &pair[1]);
+    }
+    assert_eq!((world.reading.get(&ALICE), world.reading.get(&BOB)), (Some(&false), Some(&false)));
+    world.input(relaysync::serve::ServeInput::Closed { client: ALICE });
+    world.work();
+    assert_eq!(world.reading.get(&BOB), Some(&true));
+    assert_eq!((world.counters().readings_paused, world.counters().events_stored), (2, 12));
+}

@@ -256,12 +256,17 @@ fn count_counts_an_event_once_and_leaves_no_subscription() {
 
 #[test]
 fn hints_say_whether_the_store_has_more() {
-    let config = ServeConfig { eose_hints: true, ..ServeConfig::default() };
-    let mut world = World::with(config, &notes(1..=3));
+    let mut world = World::with(ServeConfig::default(), &notes(1..=3));
     let last = |world: &mut World, filter: &str| world.say(ALICE, format!(r#"["REQ","a",{filter}]"#)).pop().unwrap();
     assert_eq!(last(&mut world, r#"{}"#), r#"["EOSE","a",["finish"]]"#);
     assert_eq!(last(&mut world, r#"{"limit":3}"#), r#"["EOSE","a",["finish"]]"#);
     assert_eq!(last(&mut world, r#"{"limit":2}"#), r#"["EOSE","a",["more"]]"#);
+    assert_eq!(last(&mut world, r#"{"limit":0}"#), r#"["EOSE","a"]"#, "nobody has looked");
+    assert_eq!(last(&mut world, r#"{"limit":0},{"limit":1}"#), r#"["EOSE","a",["more"]]"#);
+    assert_eq!(last(&mut world, r#"{"ids":[]}"#), r#"["EOSE","a",["finish"]]"#);
+    let config = ServeConfig { eose_hints: false, ..ServeConfig::default() };
+    let mut world = World::with(config, &notes(1..=3));
+    assert_eq!(last(&mut world, "{}"), r#"["EOSE","a"]"#);
 }
 
 #[test]

@@ -303,6 +303,9 @@ async fn a_judge_that_does_not_answer_refuses_within_its_bound() {
     let events = notes(1..=2);
     alice.say(client::event(events[0].json_str())).await;
     let case = patiently(docket.next()).await;
+    let mut bob = Client::connect(&service).await;
+    bob.say(r#"["COUNT","c",{}]"#).await;
+    assert_eq!(bob.hear().await, r#"["COUNT","c",{"count":0}]"#, "nobody else waits for it");
     let refused = r#"false,"error: whether the event is accepted here cannot be said at the moment""#;
     assert!(alice.hear().await.contains(refused));
     // Late: nobody waits for it.

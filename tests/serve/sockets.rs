@@ -3,18 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::{SinkExt, StreamExt};
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use relaysync::native::serve::{RelayService, ServiceConfig};
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, RelayInfo, RelayMessage, hex};
 use relaysync::serve::ServeConfig;
 use relaysync::store::{MemoryStore, Store};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
+use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use crate::client::{ANY_PORT, Client, End, counters_when, http, service, service_with};
+use crate::client::{ANY_PORT, Client, End, counters_when, http, patiently, service, service_with};
 use crate::events::{note, notes};
 use crate::world::{ids, story};
 
@@ -186,7 +188,55 @@ async fn hostile_frames_end_their_own_connection_with_a_reason() {
         }
     }
     bystander.say(r#"["REQ","a",{}]"#).await;
-    assert_eq!(bystander.hear().await, r#"["EOSE","a"]"#);
+    assert_eq!(story(&[bystander.hear().await]), ["EOSE"]);
+    service.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_is_refused_by_rates_and_holds_up_nobody() {
+    let config = ServeConfig {
+        events_per_minute_max: 100,
+        requests_per_minute_max: 100,
+        bytes_per_minute_max: 4_000_000,
+        ..ServeConfig::default()
+    };
+    let service = service_with(config, &notes(1..=50)).await;
+    let mut bystander = Client::connect(&service).await;
+    let flood = Client::connect(&service).await;
+    let (mut sink, mut stream) = flood.0.split();
+    let event = client::event(note(1).sign().json_str());
+    let req = format!(r##"["REQ","a",{{"#t":["{}"]}}]"##, "x".repeat(2_000));
+    let flooding = tokio::spawn(async move {
+        for _ in 0..2_000 {
+            for frame in [&event, &req] {
+                sink.send(Message::Text(frame.clone().into())).await.unwrap();
+            }
+        }
+        sink
+    });
+    let hearing = tokio::spawn(async move {
+        let (mut refused, mut oks) = (0, 0);
+        // A REQ that replaces one which is being answered leaves that without EOSE; each event has its OK.
+        while oks < 2_000 {
+            let frame = stream.next().await.unwrap().unwrap().into_text().unwrap();
+            oks += usize::from(frame.starts_with(r#"["OK","#));
+            refused += usize::from(frame.contains("rate-limited:"));
+        }
+        refused
+    });
+    while !flooding.is_finished() {
+        bystander.say(r#"["COUNT","c",{}]"#).await;
+        let counted = bystander.hear().await;
+        if counted.contains("rate-limited:") {
+            break; // It asks a lot itself.
+        }
+    }
+    let refused = patiently(hearing).await.unwrap();
+    assert!(refused >= 3_700, "{refused}");
+    let counters = service.counters().await;
+    assert!(counters.events_rate_limited > 0 && counters.requests_rate_limited > 0, "{counters:?}");
+    assert!(counters.frames_rate_limited > 0 && counters.clients_cut == 0, "{counters:?}");
+    drop(patiently(flooding).await.unwrap());
     service.shutdown().await;
 }
 
@@ -211,6 +261,73 @@ async fn more_clients_than_allowed_are_turned_away() {
     alice.hear().await;
     let (head, _) = http(&service, "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
     assert!(head.starts_with("http/1.1 503"), "{head}");
+    service.shutdown().await;
+}
+
+#[tokio::test]
+async fn more_connections_of_one_address_than_allowed_are_turned_away() {
+    let config = ServiceConfig { bounds_loopback: true, clients_per_address_max: 1, ..ServiceConfig::default() };
+    let service = service_with(config, &[]).await;
+    let alice = Client::connect(&service).await;
+    let get = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    let (head, _) = http(&service, get).await;
+    assert!(head.starts_with("http/1.1 429"), "{head}");
+    drop(alice);
+    patiently(async { while http(&service, get).await.0.starts_with("http/1.1 429") {} }).await;
+    assert!(service.counters().await.clients_turned_away >= 1);
+    service.shutdown().await;
+}
+
+#[tokio::test]
+async fn those_who_are_turned_away_fill_no_places() {
+    let config = ServiceConfig {
+        bounds_loopback: true,
+        clients_max: 3,
+        connects_per_address_per_minute_max: 2,
+        turned_away_max: 2,
+        ..ServiceConfig::default()
+    };
+    let service = service_with(config, &[]).await;
+    let mut silent = Vec::new();
+    for _ in 0..6 {
+        silent.push(TcpStream::connect(service.local_addr()).await.unwrap());
+    }
+    counters_when(&service, |counters| counters.clients_turned_away == 4).await;
+    for mut dropped in silent.drain(4..) {
+        let read = patiently(dropped.read(&mut [0])).await;
+        assert!(matches!(read, Ok(0) | Err(_)), "dropped without a word");
+    }
+    service.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_who_reads_nothing_at_all_holds_neither_memory_nor_a_place() {
+    let serve = ServeConfig { outbound_bytes_max: 3_000_000, ..ServeConfig::default() };
+    let config = ServiceConfig { clients_max: 2, ..serve.into() };
+    let service = service_with(config, &[]).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(8 * 1024).unwrap();
+    let mut deaf = Client::over(socket.connect(service.local_addr()).await.unwrap(), &service).await;
+    deaf.say(r#"["REQ","a",{"limit":0}]"#).await;
+    let mut alice = Client::connect(&service).await;
+    let mut sent = 0;
+    while service.counters().await.clients_cut == 0 {
+        sent += 1;
+        assert!(sent < 1_000, "the system's buffers are not that large");
+        alice.say(client::event(note(sent).content("x".repeat(60_000)).sign().json_str())).await;
+        alice.hear().await;
+    }
+    // The place is free again, though the deaf one neither reads nor leaves.
+    patiently(async {
+        loop {
+            let get = "GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+            if http(&service, get).await.0.starts_with("http/1.1 200") {
+                return;
+            }
+        }
+    })
+    .await;
+    drop(deaf);
     service.shutdown().await;
 }
 

@@ -349,6 +349,20 @@ pub(crate) async fn a_vanish_request_removes_and_refuses<H: Harness>() {
     }
 }
 
+pub(crate) async fn gift_wraps_vanish_with_their_recipient<H: Harness>() {
+    let harness = create::<H>();
+    let recipient = hex::encode(&author_of(1));
+    let wrap = |number, at| draft(number, at).by(2).kind(1_059).tag("p", &recipient);
+    commit(harness.store(), &[wrap(1, 10), draft(2, 10).by(2).tag("p", &recipient), wrap(3, 31)]).await;
+    let request = draft(5, 30).kind(62).tag("relay", "ALL_RELAYS");
+    commit(harness.store(), &[wrap(4, 20), request]).await;
+    assert_eq!(select(harness.store(), "{}").await, [3, 5, 2], "mentions stay, and what came later");
+    assert_eq!(
+        commit(harness.store(), &[wrap(1, 10), wrap(6, 30), wrap(7, 31)]).await,
+        [Outcome::Vanished, Outcome::Vanished, Outcome::Stored]
+    );
+}
+
 pub(crate) async fn a_vanish_request_to_others_has_no_effect<H: Harness>() {
     let harness = create::<H>();
     let request = draft(2, 20).kind(62).tag("relay", "wss://own.example.org").tag("relay", "no url");

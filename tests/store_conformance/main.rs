@@ -113,6 +113,7 @@ macro_rules! conformance_of {
                 a_deletion_of_an_address_spares_later_versions,
                 requests_cannot_be_deleted,
                 a_vanish_request_removes_and_refuses,
+                gift_wraps_vanish_with_their_recipient,
                 a_vanish_request_to_others_has_no_effect,
                 expired_events_are_refused_hidden_and_swept,
                 ephemeral_events_are_passed_on_only,

@@ -6,7 +6,7 @@ use tokio::sync::RwLock;
 
 use super::disk::{Disk, beside};
 use crate::native::SocketConfig;
-use crate::native::hook::{Hook, HookConfig, HookError};
+use crate::native::hook::{self, Hook, HookConfig, HookError};
 use crate::native::store::StoreError;
 use crate::protocol::{Filter, ItemSet, Window};
 use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
@@ -44,6 +44,11 @@ impl Hooked {
             *hook = Some(Hook::open(outbox, config, sockets, self.disk.clone()).await?);
         }
         Ok(())
+    }
+
+    /// What the hook has done so far, if there is one.
+    pub(super) async fn counters(&self) -> Option<hook::Counters> {
+        self.hook.read().await.as_ref().map(Hook::counters)
     }
 
     /// Ends the hook.

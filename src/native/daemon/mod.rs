@@ -81,7 +81,7 @@ impl Daemon {
             None => (None, None),
         };
         let runtime = Arc::new(NativeRuntime::new(ours, settings.sockets(), keys)?);
-        let reporter = Reporter::new(shared.clone(), service.clone());
+        let reporter = Reporter::new(shared.clone(), hooked.clone(), service.clone());
         let reports = reporter.subscribe();
         let admin = match settings.http.listen {
             Some(address) => {

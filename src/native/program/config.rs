@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use super::numbers::counted;
 use super::sync_run::print;
 use super::{Exit, Failure};
+use crate::native::admin::GRAFANA_DASHBOARD;
 use crate::native::settings::{Flag, Loaded, Sources, load, template};
 
 /// The file that is looked for when none is named.
@@ -48,6 +49,9 @@ struct InitArguments {
     /// Print a container file instead.
     #[arg(long, conflicts_with_all = ["path", "force", "systemd"])]
     container: bool,
+    /// Print a dashboard for Grafana instead.
+    #[arg(long, conflicts_with_all = ["path", "force", "systemd", "container"])]
+    grafana: bool,
 }
 
 /// Find every mistake in a configuration; ends with status 0 if there is none.
@@ -95,6 +99,8 @@ fn init(arguments: &InitArguments) -> Result<Exit, Failure> {
         print(SYSTEMD_UNIT)?;
     } else if arguments.container {
         print(CONTAINER_FILE)?;
+    } else if arguments.grafana {
+        print(GRAFANA_DASHBOARD)?;
     } else if path == Path::new("-") {
         print(&template())?;
     } else {

@@ -12,7 +12,7 @@ use crate::protocol::RelayUrl;
 use crate::serve::ServeConfig;
 use crate::store::StoreConfig;
 
-/// Serve a store to Nostr clients: NIP-01, 09, 11, 40, 42, 45, 62, 70 and 77.
+/// Serve a store to Nostr clients: NIP-01, 09, 11, 40, 42, 45, 62, 67, 70 and 77.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct ServeArguments {
     /// The address and port to listen on; port 0 takes any that is free.
@@ -38,9 +38,25 @@ pub(super) struct ServeArguments {
     #[arg(long)]
     no_negentropy: bool,
 
+    /// Do not say in EOSE whether there is more (NIP-67).
+    #[arg(long)]
+    no_eose_hints: bool,
+
     /// Connections open at once.
     #[arg(long, value_name = "COUNT", default_value_t = ServiceConfig::default().clients_max)]
     clients_max: usize,
+
+    /// Connections open at once from one address. This machine is exempt: a proxy has the connections of all clients.
+    #[arg(long, value_name = "COUNT", default_value_t = ServiceConfig::default().clients_per_address_max)]
+    clients_per_address_max: usize,
+
+    /// Events a client may publish in a minute, and at once.
+    #[arg(long, value_name = "COUNT", default_value_t = ServeConfig::default().events_per_minute_max)]
+    events_per_minute_max: u64,
+
+    /// Requests a client may make in a minute, and at once.
+    #[arg(long, value_name = "COUNT", default_value_t = ServeConfig::default().requests_per_minute_max)]
+    requests_per_minute_max: u64,
 
     /// The largest frame taken from a client, in bytes.
     #[arg(long, value_name = "BYTES", default_value_t = ServeConfig::default().frame_bytes_max)]
@@ -85,6 +101,9 @@ impl ServeArguments {
             urls: self.urls.clone(),
             auth_required: self.auth_required,
             negentropy: !self.no_negentropy,
+            eose_hints: !self.no_eose_hints,
+            events_per_minute_max: self.events_per_minute_max,
+            requests_per_minute_max: self.requests_per_minute_max,
             frame_bytes_max: self.frame_bytes_max,
             subscriptions_max: self.subscriptions_max,
             filters_max: self.filters_max,
@@ -95,7 +114,11 @@ impl ServeArguments {
             negentropy_frame_bytes_max: self.negentropy_frame_bytes_max,
             ..defaults
         };
-        ServiceConfig { clients_max: self.clients_max, ..serve.into() }
+        ServiceConfig {
+            clients_max: self.clients_max,
+            clients_per_address_max: self.clients_per_address_max,
+            ..serve.into()
+        }
     }
 }
 

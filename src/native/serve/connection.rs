@@ -52,6 +52,9 @@ pub(super) struct Connection {
     pub(super) close_max: Duration,
 }
 
+/// Bytes handed to the socket before the hub learns of it.
+const WRITTEN_BYTES_MAX: usize = 64 * 1024;
+
 type Socket = WebSocketStream<TcpStream>;
 
 /// How a connection ends.
@@ -71,10 +74,12 @@ impl Connection {
         if self.links.arrivals.send(Arrival::Opened { client, challenge, line }).await.is_err() {
             return self.say_goodbye(socket, Cut::Shutdown).await;
         }
+        let is_forgotten = is_reading.clone();
         let (mut sink, mut stream) = socket.split();
         let end = tokio::select! {
             end = self.write(&mut sink, &mut outgoing_receiver) => end,
             end = self.read(&mut stream, &mut is_reading) => end,
+            end = self.outlive(is_forgotten) => end,
         };
         if self.links.arrivals.send(Arrival::Closed { client }).await.is_err() {
             tracing::trace!("the hub has ended before client {}", client.0);
@@ -101,6 +106,7 @@ impl Connection {
     }
 
     /// Writes frames as they come, with as few system calls as possible: what is there is gathered, then flushed.
+    /// What was taken off the hub is reported soon, or a client that reads all the time would seem to read nothing.
     async fn write(
         &self,
         sink: &mut SplitSink<Socket, Message>,
@@ -123,7 +129,11 @@ impl Connection {
                     }
                 }
                 match outgoing.try_recv() {
-                    Ok(more) => next = more,
+                    Ok(more) if bytes < WRITTEN_BYTES_MAX => next = more,
+                    Ok(more) => {
+                        self.report_written(std::mem::take(&mut bytes));
+                        next = more;
+                    }
                     Err(_) => break None,
                 }
             };
@@ -136,6 +146,13 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// Ends some time after the hub has forgotten the client: it may take nothing of what is to be written before.
+    async fn outlive(&self, mut is_forgotten: watch::Receiver<bool>) -> End {
+        while is_forgotten.changed().await.is_ok() {}
+        tokio::time::sleep(self.close_max).await;
+        End::Gone
     }
 
     fn report_written(&self, bytes: usize) {

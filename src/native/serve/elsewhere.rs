@@ -48,7 +48,7 @@ impl<S: Store> Elsewhere<S> {
                 Some(Fed::Events(events)) => return Some(ServeInput::Accepted { events }),
                 Some(Fed::Missed(ids)) => self.reading = Some(tokio::spawn(read_in_parts(self.store.clone(), ids))),
                 Some(Fed::Lagged { events }) => return Some(missed(&format_args!("{events} are too many to read"))),
-                None if feed.commits_taken().is_some_and(|taken| taken != self.over) => return None,
+                None if feed.commits_taken() != self.over => return None,
                 None => feed.commit_over().await,
             }
         }
@@ -58,7 +58,7 @@ impl<S: Store> Elsewhere<S> {
     pub(super) fn commits(&mut self) -> Option<ServeInput> {
         let feed = self.feed.as_ref()?;
         if self.reading.is_none() {
-            self.over = feed.commits_taken().unwrap_or(self.over);
+            self.over = feed.commits_taken();
         }
         let commits = (feed.commits_begun(), self.over);
         let (begun, over) = commits;

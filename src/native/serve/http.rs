@@ -2,6 +2,8 @@
 //! line of text for a browser.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -25,8 +27,11 @@ use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::connection::{Connection, Links};
+use super::visitors::{Visit, Visitors};
 use super::{ServiceConfig, stopped};
+use crate::native::NativeClock;
 use crate::protocol::hex;
+use crate::runtime::Clock;
 use crate::serve::ClientId;
 
 /// Lets clients in.
@@ -38,18 +43,34 @@ pub(super) struct Doors {
     /// The relay information document.
     relay_info: Bytes,
     random: &'static dyn SecureRandom,
+    clock: NativeClock,
+    turned_away: Arc<AtomicU64>,
 }
 
-/// Bytes read from, and gathered for, a socket at a time. Every connection holds both.
-const SOCKET_BUFFER_BYTES: usize = 64 * 1024;
+/// What is decided of a connection before anything of it is read.
+#[derive(Debug)]
+struct Welcome {
+    /// The status that it is turned away with.
+    refusal: Option<StatusCode>,
+    _visit: Visit,
+}
+
+/// Bytes gathered for a socket before they are written.
+const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 /// hyper takes no less.
 const REQUEST_BYTES_MIN: usize = 8 * 1024;
 
 impl Doors {
-    pub(super) fn new(config: Arc<ServiceConfig>, links: Links, is_stopping: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(
+        config: Arc<ServiceConfig>,
+        links: Links,
+        is_stopping: watch::Receiver<bool>,
+        turned_away: Arc<AtomicU64>,
+    ) -> Self {
         let relay_info = serde_json::to_vec(&config.serve.relay_info()).expect("it has only strings and numbers");
         let random = rustls::crypto::ring::default_provider().secure_random;
-        Self { config, links, is_stopping, relay_info: relay_info.into(), random }
+        let (relay_info, clock) = (relay_info.into(), NativeClock::new());
+        Self { config, links, is_stopping, relay_info, random, clock, turned_away }
     }
 
     /// Accepts until the service stops, then waits for the connections to end.
@@ -57,6 +78,7 @@ impl Doors {
         let doors = Arc::new(self);
         let mut is_stopping = doors.is_stopping.clone();
         let mut connections = JoinSet::new();
+        let mut visitors = Visitors::default();
         let mut clients = 0;
         loop {
             tokio::select! {
@@ -64,10 +86,11 @@ impl Doors {
                 () = stopped(&mut is_stopping) => break,
                 Some(ended) = connections.join_next() => report_panic(ended),
                 accepted = listener.accept() => match accepted {
-                    Ok((socket, _)) => {
+                    Ok((socket, from)) => {
                         clients += 1;
-                        let is_full = connections.len() >= doors.config.clients_max;
-                        connections.spawn(doors.clone().let_in(socket, ClientId(clients), is_full));
+                        if let Some(welcome) = doors.welcome(from.ip(), connections.len(), &mut visitors) {
+                            connections.spawn(doors.clone().let_in(socket, ClientId(clients), welcome));
+                        }
                     }
                     Err(error) => {
                         tracing::warn!("cannot accept a connection: {error}");
@@ -82,16 +105,29 @@ impl Doors {
         }
     }
 
-    async fn let_in(self: Arc<Self>, socket: TcpStream, client: ClientId, is_full: bool) {
+    /// Decides about a connection while `others` are open or being turned away; `None` for one to be dropped.
+    fn welcome(&self, ip: IpAddr, others: usize, visitors: &mut Visitors) -> Option<Welcome> {
+        let is_full = others - visitors.turned_away() >= self.config.clients_max;
+        let visit = if is_full { None } else { visitors.admit(ip, &self.config, self.clock.now().instant) };
+        if let Some(visit) = visit {
+            return Some(Welcome { refusal: None, _visit: visit });
+        }
+        self.turned_away.fetch_add(1, Ordering::Relaxed);
+        let status = if is_full { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::TOO_MANY_REQUESTS };
+        let is_flood = visitors.turned_away() >= self.config.turned_away_max;
+        (!is_flood).then(|| Welcome { refusal: Some(status), _visit: visitors.turn_away() })
+    }
+
+    async fn let_in(self: Arc<Self>, socket: TcpStream, client: ClientId, welcome: Welcome) {
         if let Err(error) = socket.set_nodelay(true) {
             return tracing::debug!("client {} is gone already: {error}", client.0);
         }
         let upgrade = Mutex::new(None);
         let answer = |request| {
-            let response = if is_full {
-                plain(StatusCode::SERVICE_UNAVAILABLE, "too many clients\n")
-            } else {
-                self.answer(request, &upgrade)
+            let response = match welcome.refusal {
+                None => self.answer(request, &upgrade),
+                Some(StatusCode::SERVICE_UNAVAILABLE) => plain(StatusCode::SERVICE_UNAVAILABLE, "too many clients\n"),
+                Some(status) => plain(status, "too many connections from your address\n"),
             };
             async { Ok::<_, Infallible>(response) }
         };
@@ -135,8 +171,8 @@ impl Doors {
     async fn socket(&self, upgraded: Upgraded) -> Option<WebSocketStream<TcpStream>> {
         let bytes_max = Some(self.config.serve.frame_bytes_max);
         let config = WebSocketConfig::default()
-            .read_buffer_size(SOCKET_BUFFER_BYTES)
-            .write_buffer_size(SOCKET_BUFFER_BYTES)
+            .read_buffer_size(self.config.read_buffer_bytes)
+            .write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(bytes_max)
             .max_frame_size(bytes_max);
         let parts = upgraded.downcast::<TokioIo<TcpStream>>().ok()?;

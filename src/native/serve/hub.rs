@@ -57,6 +57,7 @@ impl<S: Store> Hub<S> {
         mut is_stopping: watch::Receiver<bool>,
     ) {
         let (mut arrived, mut reported) = (Vec::new(), Vec::new());
+        let mut was_fed = false;
         loop {
             let (deadline, clock) = (self.server.deadline(), self.clock.clone());
             let tick = async {
@@ -65,11 +66,17 @@ impl<S: Store> Hub<S> {
                     None => std::future::pending().await,
                 }
             };
+            // After news from elsewhere, which may come without end, clients have their turn.
+            let may_feed = !was_fed || (reports.is_empty() && arrivals.is_empty());
+            was_fed = false;
             tokio::select! {
                 biased;
                 () = stopped(&mut is_stopping) => break,
                 Some(request) = requests.recv() => self.request(request),
-                news = self.elsewhere.next() => news.into_iter().for_each(|input| self.handle(input)),
+                news = self.elsewhere.next(), if may_feed => {
+                    was_fed = true;
+                    news.into_iter().for_each(|input| self.handle(input));
+                }
                 _ = reports.recv_many(&mut reported, INPUTS_AT_ONCE_MAX) => {
                     self.note_commits();
                     reported.drain(..).for_each(|report| self.handle(report));

@@ -51,7 +51,7 @@ pub enum Matter {
     Case(Case),
 }
 
-/// A judge for a relay service, and where its cases go. `feed` is that of the [`FedStore`](crate::native::FedStore)
+/// A judge for a relay service, and where its cases go. `feed` is that of the [`FedStore`](crate::native::feed::FedStore)
 /// through which the same service writes.
 pub fn docket(feed: FeedReceiver) -> (Judge, Docket) {
     // One service has one case at a time.
@@ -81,8 +81,11 @@ impl Docket {
             }
             tokio::select! {
                 fed = self.feed.recv() => return Some(Matter::Fed(fed)),
-                // Looks at the feed once more before it is handed out.
-                case = self.cases.recv() => self.pending = Some(case?),
+                case = self.cases.recv() => match case {
+                    // The feed is looked at once more before it is handed out.
+                    Some(case) => self.pending = Some(case),
+                    None => return self.feed.try_recv().map(Matter::Fed),
+                },
             }
         }
     }

@@ -9,6 +9,7 @@ mod elsewhere;
 mod http;
 mod hub;
 mod judge;
+mod visitors;
 mod work;
 
 pub use judge::{Case, Docket, Judge, Matter, docket};
@@ -17,6 +18,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -36,12 +38,26 @@ pub struct ServiceConfig {
     pub serve: ServeConfig,
     /// Connections open at once; beyond that a new one is answered with status 503.
     pub clients_max: usize,
+    /// Connections open at once from one address; beyond that a new one is answered with status 429. The addresses of
+    /// an IPv6 network (/64) count as one.
+    pub clients_per_address_max: usize,
+    /// Connections that one address may open in a minute, and at once.
+    pub connects_per_address_per_minute_max: u64,
+    /// Do both bounds hold for this machine, too? Where a proxy in front has the connections of all clients, they must
+    /// not.
+    pub bounds_loopback: bool,
+    /// Addresses remembered for both; beyond that strangers are bounded only together.
+    pub addresses_max: usize,
+    /// Connections that are being turned away with a status; beyond that they are dropped without a word.
+    pub turned_away_max: usize,
     /// Within this time a connection must have sent its HTTP request.
     pub request_max: Duration,
     /// The size of an HTTP request's head, in bytes; at least 8,192.
     pub request_bytes_max: usize,
     /// How long to wait after the system could not accept a connection, as when it is out of file descriptors.
     pub accept_retry: Duration,
+    /// Read from a socket at a time, in bytes. Every connection holds so much.
+    pub read_buffer_bytes: usize,
     /// Frames taken from one socket before other clients have their turn.
     pub frames_at_once_max: usize,
     /// Turns of frames waiting for the hub; beyond that sockets wait.
@@ -61,9 +77,15 @@ impl From<ServeConfig> for ServiceConfig {
         Self {
             serve,
             clients_max: 1_000,
+            clients_per_address_max: 200,
+            connects_per_address_per_minute_max: 600,
+            bounds_loopback: false,
+            addresses_max: 10_000,
+            turned_away_max: 64,
             request_max: Duration::from_secs(10),
             request_bytes_max: 16 * 1024,
             accept_retry: Duration::from_millis(100),
+            read_buffer_bytes: 16 * 1024,
             frames_at_once_max: 256,
             arrivals_max: 64,
             store_reads_max: 16,
@@ -117,6 +139,8 @@ pub struct RelayService {
     requests: mpsc::Sender<Request>,
     stopping: watch::Sender<bool>,
     shutdown_max: Duration,
+    /// Connections that were turned away or dropped.
+    turned_away: Arc<AtomicU64>,
     hub: JoinHandle<()>,
     doors: JoinHandle<()>,
 }
@@ -169,8 +193,10 @@ impl RelayService {
         let hub = hub::Hub::new(&config, work, elsewhere);
         let hub = tokio::spawn(hub.run(arrived, reported, requested, is_stopping.clone()));
         let shutdown_max = config.shutdown_max;
-        let doors = tokio::spawn(http::Doors::new(config, links, is_stopping).run(listener));
-        Ok(Self { local_addr, requests, stopping, shutdown_max, hub, doors })
+        let turned_away = Arc::<AtomicU64>::default();
+        let doors = http::Doors::new(config, links, is_stopping, turned_away.clone());
+        let doors = tokio::spawn(doors.run(listener));
+        Ok(Self { local_addr, requests, stopping, shutdown_max, turned_away, hub, doors })
     }
 
     /// The address that it listens on.
@@ -187,10 +213,11 @@ impl RelayService {
     pub async fn counters(&self) -> Counters {
         let (sender, receiver) = oneshot::channel();
         // Both fail only once the hub has ended, which takes a panic in it; then there is nothing to count.
-        match self.requests.send(Request::Counters(sender)).await {
+        let counters = match self.requests.send(Request::Counters(sender)).await {
             Ok(()) => receiver.await.unwrap_or_default(),
             Err(_) => Counters::default(),
-        }
+        };
+        Counters { clients_turned_away: self.turned_away.load(Ordering::Relaxed), ..counters }
     }
 
     /// Tells subscribers of events that somebody else has put into the same store. `false` if the service has ended.

@@ -34,7 +34,8 @@ fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
 }
 
 fn whole(filters: &[Filter]) -> Vec<&Filter> {
-    filters.iter().filter(|filter| filter.limit != Some(0) && filter.since.is_none()).collect()
+    let is_whole = |filter: &&Filter| filter.limit != Some(0) && filter.since.is_none() && filter.ids.is_none();
+    filters.iter().filter(is_whole).collect()
 }
 
 fn comment_of(issue: &Event, daemon: &Discovering) -> Event {

@@ -36,10 +36,16 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
     let ServiceConfig {
         serve,
         clients_max,
+        clients_per_address_max,
+        connects_per_address_per_minute_max,
+        bounds_loopback,
+        addresses_max,
+        turned_away_max,
         request_max,
         request_bytes_max,
         accept_retry,
         frames_at_once_max,
+        read_buffer_bytes,
         arrivals_max,
         store_reads_max,
         judge_max,
@@ -49,11 +55,25 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
     let about = "Bounds of the embedded relay. The defaults suit nearly everybody.";
     let mut keys = Section::begin(walker, "relay_limits", about);
     keys.count("clients_max", clients_max, "Connections open at once.");
+    keys.count("clients_per_address_max", clients_per_address_max, "Of them, from one address.");
+    keys.count(
+        "connects_per_address_per_minute_max",
+        connects_per_address_per_minute_max,
+        "Connections that one address may open in a minute.",
+    );
+    keys.key(
+        "bounds_loopback",
+        bounds_loopback,
+        "Both hold for this machine, too. Not where a proxy in front has the connections of all clients.",
+    );
+    keys.count("addresses_max", addresses_max, "Addresses remembered for both.");
+    keys.count("turned_away_max", turned_away_max, "Connections being turned away; others are dropped without a word.");
     serve_limits(serve, &mut keys);
     keys.duration("request_max", request_max, "A connection must have sent its HTTP request within this time.");
     keys.bytes_from(8192, "request_bytes_max", request_bytes_max, "The head of an HTTP request.");
     keys.duration("accept_retry", accept_retry, "The wait after the system could not accept a connection.");
     keys.count("frames_at_once_max", frames_at_once_max, "Frames of one client before others have their turn.");
+    keys.bytes("read_buffer_bytes", read_buffer_bytes, "Read from a client's socket at once, at most.");
     keys.count("arrivals_max", arrivals_max, "Turns of frames that wait; beyond that, clients do.");
     keys.count("store_reads_max", store_reads_max, "Reads of the store under way for all clients.");
     keys.duration("judge_max", judge_max, "Whether events are wanted must be known within this time.");
@@ -75,6 +95,11 @@ fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
         judged: _,
         auth_age_max,
         auth_attempts_max,
+        events_per_minute_max,
+        requests_per_minute_max,
+        bytes_per_minute_max,
+        outbound_total_bytes_max,
+        pending_total_bytes_max,
         frame_bytes_max,
         subscription_id_chars_max,
         subscriptions_max,
@@ -98,6 +123,9 @@ fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
     } = config;
     keys.duration("auth_age_max", auth_age_max, "The time of an AUTH event may be off by this, either way.");
     keys.count("auth_attempts_max", auth_attempts_max, "AUTH messages a connection.");
+    keys.count("events_per_minute_max", events_per_minute_max, "Events that a client may publish in a minute.");
+    keys.count("requests_per_minute_max", requests_per_minute_max, "Requests of a client in a minute.");
+    keys.bytes("bytes_per_minute_max", bytes_per_minute_max, "What a client may send in a minute.");
     keys.bytes("frame_bytes_max", frame_bytes_max, "The largest frame taken from a client.");
     keys.count("subscription_id_chars_max", subscription_id_chars_max, "Characters of a subscription id.");
     keys.count("subscriptions_max", subscriptions_max, "Open subscriptions a client.");
@@ -108,8 +136,10 @@ fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
     keys.count("reads_max", reads_max, "Reads of the store under way for one client.");
     keys.count("counts_max", counts_max, "COUNTs under way for one client.");
     keys.bytes("outbound_bytes_max", outbound_bytes_max, "A client for which more waits is cut.");
+    keys.bytes("outbound_total_bytes_max", outbound_total_bytes_max, "The same for all; those with the most are cut.");
     keys.bytes("outbound_pause_bytes", outbound_pause_bytes, "While more waits for a client, nothing is read for it.");
     keys.bytes("pending_bytes_max", pending_bytes_max, "While more of a client waits to be stored, it is not read.");
+    keys.bytes("pending_total_bytes_max", pending_total_bytes_max, "The same for all clients together.");
     keys.count("batch_events_max", batch_events_max, "Events checked, and events stored, at a time.");
     keys.count("negentropy_sessions_max", negentropy_sessions_max, "Open reconciliations a client.");
     keys.count("negentropy_records_max", negentropy_records_max, "Events of one reconciliation.");
