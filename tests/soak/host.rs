@@ -1,6 +1,6 @@
 //! One of the relays, behind its gate.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use relaysync::ingest::Verified;
@@ -27,7 +27,7 @@ fn config(number: usize) -> ServeConfig {
     let usual = ServeConfig::default();
     match number {
         1 => ServeConfig { negentropy: false, page_events_max: 100, page_events_default: 100, ..usual },
-        2 => ServeConfig { subscriptions_max: 3, ..usual },
+        2 => ServeConfig { requests_per_minute_max: 60, ..usual },
         3 => ServeConfig { auth_required: true, ..usual },
         4 => ServeConfig { negentropy: false, page_events_max: 500, ..usual },
         5 => ServeConfig { subscriptions_max: 5, filters_max: 2, ..usual },
@@ -44,7 +44,7 @@ impl Host {
         let url = RelayUrl::parse(&format!("ws://{}", gate.addr()))?;
         let store = Arc::<MemoryStore>::default();
         let config = ServeConfig { urls: vec![url.clone()], ..config(number) };
-        let service = RelayService::bind(SocketAddr::from(private), config, store.clone()).await?;
+        let service = RelayService::bind(private, config, store.clone()).await?;
         Ok(Self { store, service, gate, url })
     }
 
