@@ -50,7 +50,9 @@
 //! assert_eq!(world.held(engine).len(), 100);
 //! ```
 
+mod acceptance;
 mod checks;
+mod discovering;
 mod draft;
 mod effects;
 mod honest;
@@ -59,6 +61,7 @@ mod node;
 mod pool;
 mod process;
 mod remote;
+mod repositories;
 mod step;
 pub mod swarm;
 pub mod tamper;
@@ -71,6 +74,7 @@ pub use honest::{Honest, plain_relay};
 pub use node::{DiskFaults, EngineId, Node, StoreFaults};
 pub use pool::{authors, pool};
 pub use remote::{Connects, Remote};
+pub use repositories::{LISTED_RELAYS, OUR_SERVICE, listed_relay, repository_pool};
 pub use tamper::{
     Altered, ClosesAfter, Direction, Eose, EoseFault, Ignores, Infinite, LateChallenge, LimitZero, Missing, NegRefusal,
     NegentropyRefused, NoOk, PageCap, RateLimit, RateLimitBy, Seen, ShortCodec, Shuffled, SubscriptionCap, Tamper,

@@ -30,6 +30,8 @@ pub(super) enum Happening {
     Input(EngineId, u64, Input),
     /// A batch becomes durable, or fails to.
     Durable(EngineId, u64, Ticket, Batch, Result<(), String>),
+    /// What clients of an engine's own relay service published, and was judged good, reaches its store.
+    FromClients(EngineId, u64, Vec<Event>),
     /// A frame arrives at an engine.
     ToEngine(EngineId, u64, ConnId, Frame),
     /// A connection has come to its end, as the engine's end sees it.
@@ -220,6 +222,9 @@ impl World {
         {
             watch.link.disturb();
         }
+        if let Command::Discover(config) = &command {
+            self.note_config(engine, config);
+        }
         self.input(engine, Input::Command(command));
     }
 
@@ -229,6 +234,12 @@ impl World {
         for client in self.relay_mut(url).close_all(now) {
             self.end_wire(client, LATENCY, Ending::Closed(words.to_owned()));
         }
+    }
+
+    /// A relay says this to everybody.
+    pub fn say(&mut self, url: &RelayUrl, frame: &str) {
+        let deliveries = self.relay_mut(url).say_to_all(frame);
+        self.deliver(deliveries);
     }
 
     /// The wall clock steps.

@@ -1,5 +1,10 @@
 //! Relays found through repository announcements (NIP-34), and what is fetched of them.
 
+mod beside;
+mod changes;
+mod faults;
 mod layers;
 mod packs;
+mod scenarios;
+mod second_thoughts;
 mod support;

@@ -11,17 +11,18 @@ use super::support::{Discovering, OURS, address, announcement, config, url};
 use crate::support::filters_asked;
 
 /// A repository with so many issues, each with a comment that is found by the issue alone.
-fn busy(issues: u64) -> (Event, Vec<Event>, Vec<Event>) {
+pub(super) fn busy(issues: u64) -> (Event, Vec<Event>, Vec<Event>) {
     let ours = announcement("ours", &[OURS, "wss://second.example"]);
     let at = |n| NOW_SECS - 4_000 + n;
     let issue = |n| note(at(n)).by(4).kind(1621).tag("a", &address(&ours)).content(format!("issue {n}")).sign();
     let issues: Vec<Event> = (0..issues).map(issue).collect();
-    let comment = |issue: &Event| note(NOW_SECS - 90).by(5).kind(1111).tag("E", &issue.id.to_hex()).sign();
+    let comment =
+        |issue: &Event| note(issue.created_at_secs() + 2_000).by(5).kind(1111).tag("E", &issue.id.to_hex()).sign();
     let comments = issues.iter().map(comment).collect();
     (ours, issues, comments)
 }
 
-fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
+pub(super) fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
     let (ours, issues, comments) = busy(issues);
     let second: Vec<Event> = issues.iter().chain(&comments).cloned().collect();
     let relays = [("first", Remote::with(&[ours.clone()])), ("second", Remote::with(&second))];
@@ -33,12 +34,12 @@ fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
     (daemon, ours, issues)
 }
 
-fn whole(filters: &[Filter]) -> Vec<&Filter> {
+pub(super) fn whole(filters: &[Filter]) -> Vec<&Filter> {
     let is_whole = |filter: &&Filter| filter.limit != Some(0) && filter.since.is_none() && filter.ids.is_none();
     filters.iter().filter(is_whole).collect()
 }
 
-fn comment_of(issue: &Event, daemon: &Discovering) -> Event {
+pub(super) fn comment_of(issue: &Event, daemon: &Discovering) -> Event {
     note(daemon.world.now().unix_secs).by(6).kind(1111).tag("E", &issue.id.to_hex()).sign()
 }
 
