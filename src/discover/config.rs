@@ -121,7 +121,28 @@ impl Default for DiscoverConfig {
     }
 }
 
+/// Which rules decide what is wanted, as numbers: what was fetched by some says nothing about what others want.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// Those for announcements, states and lists of grasp servers.
+    pub announcements: u64,
+    /// Those for everything else.
+    pub others: u64,
+}
+
 impl DiscoverConfig {
+    /// The rules of this configuration.
+    pub fn rules(&self) -> Rules {
+        let number = |text: String| {
+            let hash = bitcoin_hashes::sha256::Hash::hash(text.as_bytes()).to_byte_array();
+            u64::from_be_bytes(std::array::from_fn(|place| hash[place]))
+        };
+        let blocked = format!("{:?} {:?}", self.block_authors, self.block_repositories);
+        let allowed =
+            format!("{:?} {:?} {:?} {:?}", self.accept, self.service_urls, self.allow_authors, self.allow_repositories);
+        Rules { announcements: number(format!("{allowed} {blocked}")), others: number(blocked) }
+    }
+
     /// Is an announcement at `address` accepted that does or does not list our service?
     pub(super) fn accepts(&self, address: &Address, lists_us: bool) -> bool {
         if self.blocks(address) {

@@ -38,7 +38,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-pub use config::{Accept, DiscoverConfig};
+pub use config::{Accept, DiscoverConfig, Rules};
 pub use counters::{DiscoveryCounters, DiscoverySizes};
 pub use index::{RelayStatus, RepositoryStatus};
 pub use judge::Objection;

@@ -73,26 +73,22 @@ impl Engine {
     /// Takes a new configuration of discovery; without one before, discovery begins.
     pub(super) fn discover(&mut self, config: DiscoverConfig) {
         self.refused = Refused::default();
-        // Of an author who was blocked, anything may have been refused.
-        let blocked = self.discovery.as_ref().map(|discovery| discovery.config().block_authors.clone());
-        let frees_authors = blocked.is_some_and(|before| !before.is_subset(&config.block_authors));
+        let rules = config.rules();
         match &mut self.discovery {
             Some(discovery) => discovery.reconfigure(config, self.now.instant),
             None => self.discovery = Some(Discovery::new(config, self.now.instant)),
         }
         self.pipeline.keep = self.kept();
-        for number in 0..self.relays.len() {
-            self.with_relay(number, |relay, ctx| match frees_authors {
-                true => relay.begin_anew(ctx),
-                false => relay.ask_all_again(ctx),
-            });
+        let before = std::mem::replace(&mut self.rules, rules);
+        if before != rules {
+            (0..self.relays.len()).for_each(|number| self.with_relay(number, |relay, ctx| relay.handle_rules(ctx)));
         }
     }
 
     /// Hands out what is wanted of relays once the batch window has ended.
     pub(super) fn poll_discovery(&mut self) {
         let now = self.now.instant;
-        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping) else { return };
+        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping && !self.awaits_held) else { return };
         if discovery.deadline().is_none_or(|at| at > now) {
             return;
         }

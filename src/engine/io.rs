@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Origin, RelayOptions, RelayReport};
-use crate::discover::DiscoverConfig;
+use super::{Origin, RelayOptions, RelayReport, Sizes};
+use crate::discover::{DiscoverConfig, DiscoveryCounters, DiscoverySizes};
 use crate::ingest::{Verdict, Verified};
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, ItemSet, RelayUrl, Window};
@@ -51,6 +51,9 @@ pub enum Command {
         /// Where they come from.
         origin: Origin,
     },
+    /// All that was held has been told of by [`Command::Accepted`]: discovery may begin, where it
+    /// [waits](super::Config::awaits_held) for that.
+    AllHeld,
     /// Are these genuine events wanted? [`Notice::Judged`] has the answer. Those that are count as on their way into the
     /// store.
     Judge {
@@ -247,6 +250,8 @@ impl Effect {
 pub enum Notice {
     /// How far things are.
     Progress(Vec<RelayReport>),
+    /// How much is held, and what discovery has seen: with each [`Notice::Progress`].
+    Holdings(Box<Holdings>),
     /// The answer to [`Command::Judge`].
     Judged {
         /// Of the question.
@@ -260,4 +265,13 @@ pub enum Notice {
     Stopped(Vec<RelayReport>),
     /// The store failed; nothing more is fetched.
     StoreFailed(String),
+}
+
+/// How much an engine holds at a moment, and what its discovery has found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holdings {
+    /// The engine.
+    pub sizes: Sizes,
+    /// Discovery, if relays are discovered: how much it holds, and what it has counted.
+    pub discovery: Option<(DiscoverySizes, DiscoveryCounters)>,
 }

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 pub use config::{Config, Direction, RelayOptions};
 pub use discovery::Origin;
-pub use io::{Command, ConnId, Effect, Input, Notice, Ticket};
+pub use io::{Command, ConnId, Effect, Holdings, Input, Notice, Ticket};
 #[cfg(not(feature = "testing"))]
 pub(crate) use planted::Planted;
 #[cfg(feature = "testing")]
@@ -29,7 +29,7 @@ pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
 pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
-use crate::discover::Discovery;
+use crate::discover::{DiscoverConfig, Discovery, Rules};
 use crate::ingest::{Keep, Outcomes, Pipeline, Work};
 use crate::plan::Pack;
 use crate::protocol::{FilterKey, RelayUrl};
@@ -59,7 +59,10 @@ pub struct Engine {
     pace: Pace,
     /// What follows from the announcements that are held.
     discovery: Option<Discovery>,
+    rules: Rules,
     refused: Refused,
+    /// Discovery waits to be told of all that is held.
+    awaits_held: bool,
     /// Relays that are published to.
     up: BTreeSet<usize>,
     stopping: bool,
@@ -107,7 +110,9 @@ impl Engine {
             rng: Rng::new(seed),
             pace: Pace::default(),
             discovery: config.discovery.clone().map(|discovery| Discovery::new(discovery, now.instant)),
+            rules: config.discovery.as_ref().map(DiscoverConfig::rules).unwrap_or_default(),
             refused: Refused::default(),
+            awaits_held: config.awaits_held,
             up: BTreeSet::new(),
             stopping: false,
             ended: false,
@@ -174,7 +179,8 @@ impl Engine {
         let relay = self.deadlines.first().map(|(at, _, why)| (*at, *why));
         let commit = self.pipeline.deadline(&self.config).map(|at| (at, "commit"));
         let progress = self.progress_at.map(|at| (at, "progress"));
-        let discovery = self.discovery.as_ref().and_then(Discovery::deadline).filter(|_| !self.stopping);
+        let may_discover = !self.stopping && !self.awaits_held;
+        let discovery = self.discovery.as_ref().and_then(Discovery::deadline).filter(|_| may_discover);
         [relay, commit, progress, discovery.map(|at| (at, "discovery"))].into_iter().flatten().min()
     }
 
@@ -205,6 +211,7 @@ impl Engine {
             rng: &mut self.rng,
             pace: &mut self.pace,
             discovery: &mut self.discovery,
+            rules: self.rules,
             refused: &mut self.refused,
         };
         act(relay, &mut ctx);
@@ -255,6 +262,7 @@ impl Engine {
             }
             Command::Discover(config) => self.discover(*config),
             Command::Accepted { events, origin } => self.accept(&events, origin),
+            Command::AllHeld => self.awaits_held = false,
             Command::Judge { ticket, events } => self.judge(ticket, &events),
             Command::Wake => self.wake(),
             Command::Stop => {
@@ -269,12 +277,37 @@ impl Engine {
         if let Some(number) = self.by_url.get(&url) {
             return *number;
         }
-        let number = self.relays.len();
         let coverage = self.coverage.remove(&url).unwrap_or_default();
-        self.relays.push(Relay::new(url.clone(), number, &self.config, coverage));
-        self.deadline_of.push(None);
+        let free = if self.relays.len() < self.config.relays_kept_max { None } else { self.forget_a_relay() };
+        let number = free.unwrap_or(self.relays.len());
+        let relay = Relay::new(url.clone(), number, &self.config, coverage);
+        match self.relays.get_mut(number) {
+            Some(place) => *place = relay,
+            None => {
+                self.relays.push(relay);
+                self.deadline_of.push(None);
+            }
+        }
         self.by_url.insert(url, number);
         number
+    }
+
+    /// Anybody can announce ever other relays: those that nothing is wanted of make room for them. Gives the free place.
+    fn forget_a_relay(&mut self) -> Option<usize> {
+        let is_free = |number: &usize| {
+            self.relays[*number].is_forgettable(self.now.instant, &self.config) && self.pipeline.bytes_of(*number) == 0
+        };
+        let waits = |pending: &Pending, number| match pending {
+            Pending::Known { relay, .. } | Pending::Events { relay, .. } | Pending::Outbox { relay } => {
+                *relay == number
+            }
+        };
+        let number = (0..self.relays.len())
+            .filter(is_free)
+            .find(|number| !self.pending.values().any(|pending| waits(pending, *number)))?;
+        self.with_relay(number, |relay, ctx| relay.remove_marks(ctx));
+        self.by_url.remove(&self.relays[number].url);
+        Some(number)
     }
 
     /// Knows which relays are published to, and what of the events that are stored is to be seen again therefore.
@@ -440,6 +473,9 @@ impl Engine {
         {
             self.progress_at = Some(self.now.instant + self.config.progress_interval);
             self.out.push_back(Effect::Notify(Notice::Progress(self.reports())));
+            let discovery = self.discovery.as_ref().map(|discovery| (discovery.sizes(), discovery.counters()));
+            let holdings = Holdings { sizes: self.sizes(), discovery };
+            self.out.push_back(Effect::Notify(Notice::Holdings(Box::new(holdings))));
         }
         if !self.stopping && !self.config.one_shot {
             return;

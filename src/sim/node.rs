@@ -82,7 +82,8 @@ pub struct Node {
     pub(super) engine: Engine,
     /// What is durable.
     pub(super) store: MemoryStore,
-    pub(super) config: Config,
+    /// How the engine is configured when it starts next.
+    pub config: Config,
     pub(super) seed: u64,
     /// How often it was started before.
     pub(super) life: u64,

@@ -4,6 +4,7 @@
 mod beside;
 mod discovery;
 #[path = "../serve/events.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
 mod events;
 #[cfg(unix)]
 mod hook;

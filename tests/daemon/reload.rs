@@ -1,5 +1,7 @@
 //! What changes while the daemon runs.
 
+use std::slice::from_ref;
+
 use relaysync::discover::Accept;
 
 use crate::world::{Client, SERVICE, announcement, embedded, holds, relay, start};
@@ -8,7 +10,7 @@ use crate::world::{Client, SERVICE, announcement, embedded, holds, relay, start}
 async fn rules_and_bootstrap_relays_change_at_once_and_the_rest_with_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let (ours, stranger) = (announcement(1, "ours", &[SERVICE]), announcement(2, "other", &["wss://a.example"]));
-    let (first, second) = (relay(&[ours.clone()]).await, relay(&[stranger.clone()]).await);
+    let (first, second) = (relay(from_ref(&ours)).await, relay(from_ref(&stranger)).await);
     let settings = embedded(directory.path(), &[first.url()]);
     let daemon = start(settings.clone()).await;
     let url = daemon.relay_url().unwrap();

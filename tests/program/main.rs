@@ -6,6 +6,8 @@ mod call;
 mod config;
 mod demo;
 mod events;
+#[cfg(target_os = "linux")]
+mod run;
 mod sim;
 #[cfg(unix)]
 mod status;

@@ -50,6 +50,19 @@ fn the_verdict_is_shown_and_is_the_exit_status() {
 }
 
 #[test]
+fn the_configuration_says_where_to_ask() {
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Daemon::new(all_ready());
+    let listen = daemon.url.strip_prefix("http://").unwrap();
+    std::fs::write(directory.path().join("a.toml"), format!("[http]\nlisten = \"{listen}\"\n")).unwrap();
+    let call = run(directory.path(), &["status", "--config", "a.toml"], "");
+    assert_eq!((call.status, call.stderr.as_str()), (0, ""), "{call:?}");
+    std::fs::write(directory.path().join("relaysync.toml"), "").unwrap();
+    run(directory.path(), &["status"], "").assert_one_line(2, "relaysync.toml has no http.listen");
+    run(directory.path(), &["status", "--config", "b.toml"], "").assert_one_line(2, "there is no b.toml");
+}
+
+#[test]
 fn json_is_what_the_daemon_says() {
     let directory = tempfile::tempdir().unwrap();
     let daemon = Daemon::new(all_ready());

@@ -7,7 +7,7 @@ fn help_and_version_go_to_stdout() {
     let directory = tempfile::tempdir().unwrap();
     let help = run(directory.path(), &["--help"], "");
     assert_eq!((help.status, help.stderr.as_str()), (0, ""));
-    for word in ["sync", "serve", "import", "export", "query", "count", "demo", "status 0", "RUST_LOG"] {
+    for word in ["sync", "serve", "import", "export", "query", "count", "status", "demo", "status 0", "RUST_LOG"] {
         assert!(help.stdout.contains(word), "{word}: {}", help.stdout);
     }
     for command in ["sync", "serve", "import", "export", "query", "count"] {

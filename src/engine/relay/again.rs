@@ -10,8 +10,6 @@ use crate::plan::{Pack, without};
 pub(super) struct Again {
     /// What is dated so, in seconds since 1970.
     seconds: BTreeSet<u64>,
-    /// All of it.
-    all: bool,
 }
 
 impl Relay {
@@ -21,17 +19,11 @@ impl Relay {
         self.pump(ctx);
     }
 
-    /// By a new configuration anything may be wanted.
-    pub(in crate::engine) fn ask_all_again(&mut self, ctx: &mut Ctx<'_>) {
-        self.again.all = true;
-        self.pump(ctx);
-    }
-
     /// What is proven of the announcements does not hold for what is asked for again. A pass that is under way has asked
     /// before: its end is awaited.
     pub(super) fn begin_again_if_due(&mut self, ctx: &mut Ctx<'_>) {
         let is_under_way = || self.histories.values().any(|history| history.pack.is_announcements());
-        if !self.again.all && self.again.seconds.is_empty() || is_under_way() {
+        if self.again.seconds.is_empty() || is_under_way() {
             return;
         }
         let again = std::mem::take(&mut self.again);
@@ -41,10 +33,7 @@ impl Relay {
         }
         self.note_live(ctx.now);
         if let Some(mark) = self.coverage.get_mut(pack.key()) {
-            mark.windows = match again.all {
-                true => Vec::new(),
-                false => again.seconds.iter().fold(std::mem::take(&mut mark.windows), |left, at| without(&left, *at)),
-            };
+            mark.windows = again.seconds.iter().fold(std::mem::take(&mut mark.windows), |left, at| without(&left, *at));
             let mark = mark.clone();
             self.push_mark(mark, ctx);
         }

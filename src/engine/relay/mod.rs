@@ -24,7 +24,7 @@ use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
 };
-use crate::discover::Discovery;
+use crate::discover::{Discovery, Rules};
 use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Pack, Packs, Progress};
@@ -48,6 +48,7 @@ pub(super) struct Ctx<'a> {
     pub rng: &'a mut Rng,
     pub pace: &'a mut Pace,
     pub discovery: &'a mut Option<Discovery>,
+    pub rules: Rules,
     pub refused: &'a mut Refused,
 }
 
@@ -77,6 +78,8 @@ pub(super) struct Relay {
     lives: Lives,
     /// Some live subscription is to be opened.
     live_due: bool,
+    /// There may be more small packs by now than should be, or more that can be put together.
+    consolidation_due: bool,
     /// When what the relay does not serve live is asked for next.
     live_retry_at: Option<Instant>,
     /// Interests whose history is to be fetched once more: their live subscription was opened after it had begun, or is
@@ -134,6 +137,7 @@ impl Relay {
             waiting: VecDeque::new(),
             lives: Lives::default(),
             live_due: true,
+            consolidation_due: false,
             live_retry_at: None,
             stale: BTreeSet::new(),
             again: Again::default(),
@@ -245,6 +249,7 @@ impl Relay {
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
             self.progress.confirm(&history.pack);
+            self.consolidation_due = true;
             self.plan_after(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
@@ -275,6 +280,12 @@ impl Relay {
         for history in self.histories.values_mut() {
             history.give_up(reason);
         }
+    }
+
+    /// Is nothing wanted here, and nothing under way, so that the relay can be forgotten?
+    pub(super) fn is_forgettable(&self, now: Instant, config: &Config) -> bool {
+        let is_long_gone = self.disconnected_at.is_none_or(|at| now - at > config.quick_reconnect_max);
+        !self.is_configured && self.packs.is_empty() && self.is_done() && self.conn().is_none() && is_long_gone
     }
 
     /// Has every history come to its end?

@@ -54,6 +54,10 @@ impl Relay {
         if self.session.conn().is_some() {
             self.outbox.handle_loaded(records);
         }
+        if self.outbox.is_idle() {
+            // What was not there to be loaded would be remembered for ever.
+            self.outbox = self.outbox.emptied();
+        }
         self.pump(ctx);
     }
 
@@ -87,7 +91,7 @@ impl Relay {
 
     /// What is on its way may not have come: it is sent once more, and then left to the next pass.
     pub(super) fn renew_outbox(&mut self, ctx: &Ctx<'_>) {
-        if !self.outbox.waiting_since().is_some_and(|at| at + ctx.config.stall <= ctx.now.instant) {
+        if self.outbox.waiting_since().is_none_or(|at| at + ctx.config.stall > ctx.now.instant) {
             return;
         }
         self.outbox.handle_lost();

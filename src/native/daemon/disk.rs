@@ -1,8 +1,10 @@
 //! The store on disk, as the daemon holds it: counted, and opened again after a failure.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::sync::{RwLock, RwLockReadGuard, watch};
 
 use crate::native::store::{NativeStore, NativeStoreConfig, StoreError, StoreFault};
 use crate::protocol::{Filter, ItemSet, Window};
@@ -12,10 +14,13 @@ use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
 pub(super) struct Disk {
     path: PathBuf,
     config: NativeStoreConfig,
-    /// `None` after it could not be opened again.
+    /// `None` after it could not be opened again. Whoever uses it holds this for reading, so that it is closed when it is
+    /// to be opened anew, and nobody finds it closed meanwhile.
     open: RwLock<Option<NativeStore>>,
     commits: AtomicU64,
     commits_failed: AtomicU64,
+    /// Why the last of these failed.
+    failure: watch::Sender<String>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -26,21 +31,18 @@ impl std::fmt::Debug for Disk {
 
 impl Disk {
     pub(super) async fn open(path: PathBuf, config: NativeStoreConfig) -> Result<Self, StoreError> {
-        let store = open(path.clone(), config.clone()).await?;
-        let open = RwLock::new(Some(store));
-        Ok(Self { path, config, open, commits: AtomicU64::new(0), commits_failed: AtomicU64::new(0) })
+        let open = RwLock::new(Some(open(path.clone(), config.clone()).await?));
+        let (commits, commits_failed) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { path, config, open, commits, commits_failed, failure: watch::Sender::default() })
     }
 
-    /// Closes and opens it: after a failed write nothing else helps. Fails while reads of the old one are under way.
+    /// Closes and opens it: after a failed write nothing else helps. What uses it ends first, and what wants to use it
+    /// waits.
     pub(super) async fn reopen(&self) -> Result<(), StoreError> {
-        self.put(None);
-        self.put(Some(open(self.path.clone(), self.config.clone()).await?));
+        let mut store = self.open.write().await;
+        *store = None;
+        *store = Some(open(self.path.clone(), self.config.clone()).await?);
         Ok(())
-    }
-
-    fn put(&self, store: Option<NativeStore>) {
-        let old = std::mem::replace(&mut *self.open.write().unwrap_or_else(PoisonError::into_inner), store);
-        drop(old);
     }
 
     /// The file.
@@ -56,9 +58,18 @@ impl Disk {
         self.commits_failed.load(Ordering::Relaxed)
     }
 
-    fn store(&self) -> Result<NativeStore, StoreError> {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        open.clone().ok_or_else(|| StoreError { path: self.file(), fault: StoreFault::Failed })
+    /// Tells when a commit fails from now on, whoever makes it, and why.
+    pub(super) fn failures(&self) -> watch::Receiver<String> {
+        self.failure.subscribe()
+    }
+
+    async fn store(&self) -> Result<RwLockReadGuard<'_, NativeStore>, StoreError> {
+        let closed = |_| StoreError { path: self.file(), fault: StoreFault::Failed };
+        RwLockReadGuard::try_map(self.open.read().await, Option::as_ref).map_err(closed)
+    }
+
+    async fn try_commit(&self, batch: Batch) -> Result<Vec<Outcome>, StoreError> {
+        self.store().await?.commit(batch).await
     }
 }
 
@@ -83,40 +94,42 @@ impl Store for Disk {
     type Error = StoreError;
 
     async fn load(&self) -> Result<Snapshot, StoreError> {
-        self.store()?.load().await
+        self.store().await?.load().await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Vec<Outcome>, StoreError> {
-        let result = match self.store() {
-            Ok(store) => store.commit(batch).await,
-            Err(error) => Err(error),
-        };
-        let counter = if result.is_ok() { &self.commits } else { &self.commits_failed };
-        counter.fetch_add(1, Ordering::Relaxed);
+        let result = self.try_commit(batch).await;
+        match &result {
+            Ok(_) => drop(self.commits.fetch_add(1, Ordering::Relaxed)),
+            Err(error) => {
+                self.commits_failed.fetch_add(1, Ordering::Relaxed);
+                self.failure.send_replace(error.to_string());
+            }
+        }
         result
     }
 
     async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, StoreError> {
-        self.store()?.known(ids).await
+        self.store().await?.known(ids).await
     }
 
     async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, StoreError> {
-        self.store()?.items(filter, window).await
+        self.store().await?.items(filter, window).await
     }
 
     async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, StoreError> {
-        self.store()?.held_items(filter, window, now_secs).await
+        self.store().await?.held_items(filter, window, now_secs).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, StoreError> {
-        self.store()?.events(ids).await
+        self.store().await?.events(ids).await
     }
 
     async fn query(&self, query: Query) -> Result<Page, StoreError> {
-        self.store()?.query(query).await
+        self.store().await?.query(query).await
     }
 
     async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, StoreError> {
-        self.store()?.count(filters, now_secs).await
+        self.store().await?.count(filters, now_secs).await
     }
 }

@@ -85,6 +85,7 @@ impl Wait {
 /// The store has failed, in these words.
 async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>>) -> Result<(), String> {
     let settings = shared.settings();
+    let mut failures = shared.disk.failures();
     let (commands, inbox) = mpsc::channel(settings.daemon.commands_max);
     let (failed, failure) = (Notify::new(), Mutex::new(None));
     let seed = u64::from(std::process::id()) ^ (shared.clock.now().unix_secs << 20);
@@ -95,7 +96,10 @@ async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>
         }
     });
     tokio::select! {
+        biased;
         result = engine => result.map(drop).map_err(|error| error.to_string()),
+        // The relay service may be the one to find out: after that the engine could not commit either.
+        Ok(()) = failures.changed() => Err(failures.borrow().clone()),
         () = failed.notified() => Err(lock(&failure).take().unwrap_or_default()),
         result = lead(shared, commands) => match result {
             Ok(never) => match never {},

@@ -147,3 +147,79 @@ fn summary(report: &DaemonReport) -> String {
         verdict.relays, verdict.syncing, verdict.gaps
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Counters, GapReason};
+    use crate::native::admin::samples;
+
+    /// The lines that one report after the other makes.
+    fn lines(reports: &[RelayReport]) -> Vec<Vec<Line>> {
+        let mut journal = Journal::default();
+        reports.iter().map(|report| journal.news_of(report)).collect()
+    }
+
+    fn info(text: &str) -> Line {
+        Line::Info(text.to_owned())
+    }
+
+    #[test]
+    fn what_merely_goes_on_has_no_line() {
+        let live = samples::relay("wss://relay.example");
+        let busier =
+            RelayReport { counters: Counters { received: 99_999, stored: 99_999, ..live.counters }, ..live.clone() };
+        assert_eq!(lines(&[live, busier]), [vec![info("connected"), info("complete, 12345 events new")], vec![]]);
+    }
+
+    #[test]
+    fn a_loss_and_each_way_back_has_one() {
+        let live = samples::relay("wss://relay.example");
+        let lost = RelayReport {
+            connected: false,
+            phase: Phase::Waiting,
+            health: HealthState::Degraded,
+            failures: 1,
+            next_try_secs: Some(7),
+            last_error: Some("the relay has closed it".to_owned()),
+            ..live.clone()
+        };
+        let failing = RelayReport { failures: 2, last_error: Some("refused".to_owned()), ..lost.clone() };
+        let dead = RelayReport { health: HealthState::Dead, ..failing.clone() };
+        let said = lines(&[live.clone(), lost, failing.clone(), dead, live]);
+        assert_eq!(said[1], [info("connection lost: the relay has closed it, next try in 7 s")]);
+        assert_eq!(said[2], [], "why each further attempt fails is in the status");
+        assert!(matches!(&said[3][..], [Line::Warn(text)] if text.starts_with("dead")), "{said:?}");
+        assert_eq!(said[4][..2], [info("connected"), info("not dead any more")]);
+        let never = RelayReport { counters: Counters::default(), ..failing };
+        assert_eq!(lines(&[never])[0], [info("no connection: refused, next try in 7 s")], "a relay that never was");
+    }
+
+    #[test]
+    fn an_absence_between_two_reports_is_noticed() {
+        let live = samples::relay("wss://relay.example");
+        let mut again = live.clone();
+        again.counters.connections += 1;
+        again.last_error = Some("reset".to_owned());
+        assert_eq!(lines(&[live, again])[1], [info("connected again, after it was lost: reset")]);
+    }
+
+    #[test]
+    fn gaps_are_told_when_there_are_more_and_when_there_are_none() {
+        let live = samples::relay("wss://relay.example");
+        let gap = |count| RelayReport {
+            gaps: vec![samples::gap(GapReason::Stalled); count],
+            complete: count == 0,
+            ..live.clone()
+        };
+        let said = lines(&[gap(2), gap(2), gap(1), gap(0)]);
+        assert!(matches!(&said[0][1], Line::Warn(text) if text.starts_with("2 gaps, the first: all of time: ")));
+        assert_eq!(said[1..], [vec![], vec![], vec![info("no gaps any more")]]);
+    }
+
+    #[test]
+    fn words_of_relays_stay_on_their_line() {
+        assert_eq!(one_line("a\nb\x1b[2J"), "a b [2J");
+        assert_eq!(one_line(&"x".repeat(10_000)).len(), LINE_CHARS_MAX);
+    }
+}

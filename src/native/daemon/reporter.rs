@@ -1,5 +1,6 @@
 //! What the daemon says of itself, made anew every two seconds or so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::sync::watch;
@@ -8,6 +9,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::hooked::Hooked;
 use super::journal::Journal;
 use super::shared::Shared;
+use crate::engine::RelayReport;
 use crate::native::admin::{DaemonReport, Readiness, ServiceReport, Stage, StoreReport};
 use crate::native::serve::RelayService;
 use crate::runtime::Clock;
@@ -52,7 +54,7 @@ impl Reporter {
             Some(service) => Some(ServiceReport { counters: service.counters().await, ..ServiceReport::default() }),
             None => None,
         };
-        DaemonReport {
+        let report = DaemonReport {
             made_at_secs: now.unix_secs,
             readiness: Readiness {
                 store: news.store,
@@ -61,11 +63,13 @@ impl Reporter {
             },
             engine: news.engine,
             relays: news.relays,
+            discovery: news.discovery,
             service,
             hook: self.hooked.counters().await,
             store: self.store().await,
             ..DaemonReport::starting(started_at_secs, now.instant)
-        }
+        };
+        DaemonReport { bounds: bounds(&report), ..report }
     }
 
     async fn store(&self) -> StoreReport {
@@ -76,4 +80,19 @@ impl Reporter {
         let file_bytes = metadata.ok().and_then(Result::ok).map_or(0, |metadata| metadata.len());
         StoreReport { file_bytes, events: None, commits: disk.commits(), commits_failed: disk.commits_failed() }
     }
+}
+
+/// How often each bound has bitten, by the setting that changes it; those of discovery are counted there.
+fn bounds(report: &DaemonReport) -> BTreeMap<String, u64> {
+    let at_all_relays = |hits: fn(&RelayReport) -> u64| report.relays.iter().map(hits).sum();
+    let mut bounds = vec![
+        ("outbox_events_max", at_all_relays(|relay| relay.counters.outbox_overflows)),
+        ("live_filters_max", at_all_relays(|relay| relay.counters.consolidations)),
+        ("gaps_max", at_all_relays(|relay| relay.gaps_dropped)),
+    ];
+    if let Some(service) = &report.service {
+        bounds.push(("page_events_max", service.counters.pages_capped));
+        bounds.push(("pending_bytes_max", service.counters.readings_paused));
+    }
+    bounds.into_iter().map(|(setting, hits)| (setting.to_owned(), hits)).collect()
 }

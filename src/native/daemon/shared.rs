@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use super::disk::Disk;
 use crate::engine::{Command, Notice, RelayReport};
 use crate::native::NativeClock;
-use crate::native::admin::{EngineReport, Stage};
+use crate::native::admin::{DiscoveryReport, EngineReport, Stage};
 use crate::native::serve::Case;
 use crate::native::settings::Settings;
 use crate::runtime::{Clock, Instant};
@@ -42,6 +42,7 @@ struct Cases {
 pub(super) struct News {
     pub(super) engine: EngineReport,
     pub(super) relays: Vec<RelayReport>,
+    pub(super) discovery: Option<DiscoveryReport>,
     /// Can the store be used?
     pub(super) store: Stage,
     /// Is the index of repositories rebuilt?
@@ -61,7 +62,7 @@ impl Shared {
             link: watch::Sender::new(None),
             stopping: watch::Sender::new(false),
             cases: Mutex::default(),
-            news: Mutex::new(News { engine, relays: Vec::new(), store: Stage::Ready, index }),
+            news: Mutex::new(News { engine, relays: Vec::new(), discovery: None, store: Stage::Ready, index }),
         }
     }
 
@@ -133,6 +134,10 @@ impl Shared {
                 let now = self.clock.now().instant;
                 self.change_news(|news| news.progress(relays, now));
             }
+            Notice::Holdings(holdings) => self.change_news(|news| {
+                news.engine.sizes = holdings.sizes;
+                news.discovery = holdings.discovery.map(|(sizes, counters)| DiscoveryReport { sizes, counters });
+            }),
             Notice::StoreFailed(error) => return Some(error.clone()),
         }
         None

@@ -24,6 +24,8 @@ pub(super) struct Board {
     ids: usize,
     /// What may be removed from the outbox, if it is not needed by then.
     removals: Entries,
+    /// Deliveries that failed since one was taken, of whichever repository.
+    failures: u64,
     pub(super) counters: Counters,
 }
 
@@ -140,6 +142,7 @@ impl Board {
     pub(super) fn finish(&mut self, address: &Address, now: Instant, config: &HookConfig) {
         let Some(repository) = self.repositories.get_mut(address) else { return };
         repository.failures = 0;
+        self.failures = 0;
         if let Some(news) = repository.running.take() {
             self.ids -= news.ids.len();
             add(&mut self.removals, address, news);
@@ -147,9 +150,10 @@ impl Board {
         self.schedule(address, now + config.batch);
     }
 
-    /// A delivery has failed, and is to be made again. Gives the wait.
-    pub(super) fn fail(&mut self, address: &Address, now: Instant, config: &HookConfig) -> Duration {
-        let Some(repository) = self.repositories.get_mut(address) else { return Duration::ZERO };
+    /// A delivery has failed, and is to be made again. Gives the wait, and how many have failed since one was taken.
+    pub(super) fn fail(&mut self, address: &Address, now: Instant, config: &HookConfig) -> (Duration, u64) {
+        self.failures += 1;
+        let Some(repository) = self.repositories.get_mut(address) else { return (Duration::ZERO, self.failures) };
         let doubled = 2_u32.saturating_pow(repository.failures.min(31));
         let wait = config.retry_base.saturating_mul(doubled).min(config.retry_max);
         repository.failures = repository.failures.saturating_add(1);
@@ -157,7 +161,7 @@ impl Board {
             self.ids -= repository.add_ready(news);
         }
         self.schedule(address, now + wait);
-        wait
+        (wait, self.failures)
     }
 
     /// A repository with a state that is to be looked up.

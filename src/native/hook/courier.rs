@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::config::{Delivery, HookTarget};
 use super::{Shared, clerk, command};
 use crate::native::http::HttpClient;
+use crate::protocol::Address;
 use crate::store::Store;
 
 /// The one who delivers.
@@ -75,34 +76,39 @@ impl<S: Store> Courier<S> {
         // A callback may panic; whatever it was about to do is its own.
         let trying = AssertUnwindSafe(self.try_deliver(delivery)).catch_unwind();
         let fate = trying.await.unwrap_or_else(|_| Fate::Refused("the callback panicked".to_owned()));
-        let config = &self.shared.config;
+        self.settle(&address, fate);
+        self.shared.notify();
+    }
+
+    fn settle(&self, address: &Address, fate: Fate) {
+        let (config, now) = (&self.shared.config, Instant::now());
         let mut board = self.shared.board();
-        let (now, counters) = (Instant::now(), &mut board.counters);
         let words = match fate {
             Fate::Taken => {
-                counters.delivered += 1;
-                None
+                board.counters.delivered += 1;
+                return board.finish(address, now, config);
             }
             Fate::Gone => {
-                counters.gone += 1;
-                None
+                board.counters.gone += 1;
+                return board.finish(address, now, config);
             }
             Fate::TimedOut => {
-                counters.timed_out += 1;
-                Some(format!("not taken within {} s", config.timeout.as_secs_f32()))
+                board.counters.timed_out += 1;
+                format!("not taken within {} s", config.timeout.as_secs_f32())
             }
-            Fate::Refused(words) => Some(words),
+            Fate::Refused(words) => words,
         };
-        match words {
-            None => board.finish(&address, now, config),
-            Some(words) => {
-                board.counters.failed += 1;
-                let wait = board.fail(&address, now, config).as_secs_f32();
-                tracing::warn!("the hook did not take {address:?}, and is tried again in {wait} s: {words}");
-            }
+        board.counters.failed += 1;
+        let (wait, failures) = board.fail(address, now, config);
+        let wait = wait.as_secs_f32();
+        // A hook that is down fails for every repository: that is said less and less often.
+        if failures.is_power_of_two() {
+            tracing::warn!(
+                "the hook did not take {address:?}, failure {failures} in a row; again in {wait} s: {words}"
+            );
+        } else {
+            tracing::debug!("the hook did not take {address:?}; again in {wait} s: {words}");
         }
-        drop(board);
-        self.shared.notify();
     }
 
     async fn try_deliver(&self, mut delivery: Delivery) -> Fate {

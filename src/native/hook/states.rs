@@ -24,7 +24,13 @@ impl<S: Store> Shared<S> {
         let announcements = Filter::new().kind(Address::REPOSITORY.into()).identifier(&*own.identifier);
         let mut items = Vec::new();
         for record in self.find(announcements, self.config.announcements_max).await? {
-            let announcement = Event::parse(record.json).map_err(|error| error.to_string())?;
+            let announcement = match Event::parse(record.json) {
+                Ok(announcement) => announcement,
+                Err(error) => {
+                    tracing::error!("the store holds something that is no event: {error}");
+                    continue;
+                }
+            };
             let other = Address::repository(announcement.pubkey.to_bytes(), &own.identifier);
             if other != *own && names_maintainer(&announcement, &own.author) {
                 items.extend(self.board().admit(0, other, state.id, false, &self.config));

@@ -124,7 +124,7 @@ const CASES: &[Case] = &[
     ("[discovery]\nbootstrap = [\"wss://a.example\"]", 2, "discovery.bootstrap", &["relay.urls"]),
     ("[discovery]\nblock_authors = [\"me\"]", 2, "discovery.block_authors", &["\"me\" is no public key"]),
     ("[discovery]\nblock_repositories = [\"1:2:3\"]", 2, "discovery.block_repositories", &["is no repository"]),
-    ("[hook]\nurl = \"ftp://a\"", 2, "hook.url", &["\"ftp\"", "http or https"]),
+    ("[hook]\nurl = \"ftp://a\"", 2, "hook.url", &["\"ftp://a\"", "http or https"]),
     ("[hook]\nkinds = [70000]", 2, "hook.kinds", &["70000", "0 to 65535"]),
     ("[hook]\ncommand = [\"a\"]\nurl = \"http://a\"", 3, "hook.url", &["leave one out"]),
     ("[hook]\ncommand = [\"\"]", 2, "hook.command", &["empty"]),

@@ -1,6 +1,7 @@
 //! Relays found through repository announcements (NIP-34), and what is fetched of them.
 
 mod beside;
+mod changes;
 mod faults;
 mod layers;
 mod packs;

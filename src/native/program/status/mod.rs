@@ -3,12 +3,14 @@
 mod text;
 
 use std::io::IsTerminal;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
 
-use super::{Exit, Failure, interrupted, lines};
+use super::{Exit, Failure, config, interrupted, lines};
 use crate::native::SocketConfig;
 use crate::native::admin::DaemonReport;
 use crate::native::http::{HttpClient, HttpUrl};
@@ -27,9 +29,12 @@ const CLEAR: &str = "\x1b[H\x1b[J";
 /// Ends with status 0 if everything is complete, 3 if something is missing or under way, 1 if no daemon answers.
 #[derive(Debug, Clone, Args)]
 pub(super) struct StatusArguments {
-    /// Where the daemon answers: the address of its HTTP server.
-    #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9464", value_parser = HttpUrl::parse)]
-    url: HttpUrl,
+    /// Where the daemon answers, as http://127.0.0.1:9464; by default what the configuration says (http.listen).
+    #[arg(long, value_name = "URL", value_parser = HttpUrl::parse, conflicts_with = "config")]
+    url: Option<HttpUrl>,
+    /// The daemon's configuration; by default RELAYSYNC_CONFIG or relaysync.toml.
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
     /// Print the whole report as one line of JSON.
     #[arg(long)]
     json: bool,
@@ -46,7 +51,11 @@ struct Answer {
 
 pub(super) async fn run(arguments: StatusArguments) -> Result<Exit, Failure> {
     let client = HttpClient::new(SocketConfig::default()).map_err(Failure::new)?;
-    let url = arguments.url.join("status");
+    let url = match arguments.url {
+        Some(url) => url,
+        None => configured(arguments.config.as_deref())?,
+    };
+    let url = url.join("status");
     let answer = ask(&client, &url).await?;
     let exit = exit(&answer.report);
     if !arguments.watch {
@@ -57,6 +66,28 @@ pub(super) async fn run(arguments: StatusArguments) -> Result<Exit, Failure> {
         exit = watch(&client, &url, arguments.json, answer) => exit,
         signal = interrupted() => signal.map(|_| exit),
     }
+}
+
+/// Where the daemon with this configuration answers.
+fn configured(path: Option<&Path>) -> Result<HttpUrl, Failure> {
+    let (file, loaded) = config::settings(path, Vec::new())?;
+    let Some(listen) = loaded.settings.http.listen else {
+        let file = file.map_or_else(|| "the configuration".to_owned(), |path| path.display().to_string());
+        return Err(Failure::usage(format!(
+            "{file} has no http.listen, at which a daemon answers: set it, or give --url"
+        )));
+    };
+    url_of(listen).map_err(Failure::new)
+}
+
+/// Whoever listens on all addresses listens on this machine's own, too.
+fn url_of(listen: SocketAddr) -> Result<HttpUrl, String> {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    HttpUrl::parse(&format!("http://{}", SocketAddr::new(ip, listen.port())))
 }
 
 /// Shows one answer after the other, until nobody reads any more. A daemon that stops answering may be starting again.
@@ -105,4 +136,21 @@ fn shown(answer: &Answer, json: bool) -> Vec<u8> {
 
 fn exit(report: &DaemonReport) -> Exit {
     if report.is_complete() { Exit::Complete } else { Exit::Partial }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url_of;
+
+    #[test]
+    fn a_listening_address_says_where_to_ask() {
+        for (listen, url) in [
+            ("127.0.0.1:9464", "http://127.0.0.1:9464/"),
+            ("0.0.0.0:80", "http://127.0.0.1/"),
+            ("[::]:9464", "http://[::1]:9464/"),
+            ("192.0.2.7:9464", "http://192.0.2.7:9464/"),
+        ] {
+            assert_eq!(url_of(listen.parse().unwrap()).unwrap().to_string(), url);
+        }
+    }
 }

@@ -99,6 +99,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         progress_interval: _,
         // It has sections of its own.
         discovery: _,
+        awaits_held: _,
         // Only jobs that end know these.
         one_shot: _,
         dry_run: _,
@@ -115,6 +116,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         ids_per_request,
         ids_in_flight_max,
         refused_ids_max,
+        relays_kept_max,
         refused_relays_max,
         values_per_filter_max,
         filters_per_request_max,
@@ -157,6 +159,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         subscriptions_max,
         "Subscriptions open at one relay, until it shows another limit.",
     );
+    keys.count("relays_kept_max", relays_kept_max, "Relays on record; beyond, those that nothing is wanted of go.");
     keys.count("histories_active_max", histories_active_max, "Filters whose past is fetched at one relay at once.");
     keys.count(
         "live_filters_max",
