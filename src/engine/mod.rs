@@ -31,6 +31,7 @@ pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::discover::{DiscoverConfig, Discovery, Rules};
 use crate::ingest::{Keep, Outcomes, Pipeline, Work};
+use crate::plan::Pack;
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
@@ -88,6 +89,10 @@ impl Engine {
         let mut coverage: BTreeMap<RelayUrl, BTreeMap<FilterKey, Coverage>> = BTreeMap::new();
         for mark in snapshot.coverage {
             coverage.entry(mark.relay.clone()).or_default().insert(mark.filter.clone(), mark);
+        }
+        if config.discovery.is_some() {
+            // Which of the announcements were refused is not known any more, and they may be wanted later.
+            coverage.values_mut().for_each(|marks| drop(marks.remove(Pack::announcements().key())));
         }
         let mut engine = Self {
             now,

@@ -80,6 +80,8 @@ pub struct World {
     pub(super) rng: Rng,
     /// Faults of the network, the disks, the processes and the clocks that took effect, by kind.
     pub(super) injected: BTreeMap<&'static str, u64>,
+    /// Nothing more is to be discovered: what is wanted of relays does not change any more.
+    pub(super) is_settled: bool,
     /// Frames that engines sent.
     pub frames_up: u64,
     /// Bytes on their way to a relay on one connection, beyond which it is given up, as by a runtime.
@@ -114,6 +116,7 @@ impl World {
             trace: Trace::default(),
             rng: Rng::new(seed),
             injected: BTreeMap::new(),
+            is_settled: false,
             frames_up: 0,
             outbound_bytes_max: 4 << 20,
         }

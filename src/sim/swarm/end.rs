@@ -21,6 +21,9 @@ const JOB_EVERY: Duration = Duration::from_secs(600);
 const WATCHED: Duration = Duration::from_secs(600);
 const WATCHES: u32 = 3;
 
+/// Whatever is begun then comes to its end within this.
+const THROUGH_WITHIN: Duration = Duration::from_secs(60);
+
 /// How long all links stand before they break: longer than any absence that costs little.
 const BLIP_AFTER: Duration = Duration::from_secs(16 * 60);
 
@@ -119,11 +122,17 @@ impl Setup {
             let links = (self.engines.len() * self.relays.len()) as u64;
             let idle = links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60;
             let is_silent = said <= idle + self.polled_filters() * POLL_FRAMES;
-            if is_silent && self.pending().is_empty() {
+            // What is polled or probed may be under way just now.
+            let engines = self.engines.clone();
+            let is_through = |world: &World| pending(world, &engines).is_empty();
+            if is_silent && self.world.run_until(THROUGH_WITHIN, is_through) {
                 return;
             }
         }
-        panic!("{said} frames sent in {WATCHED:?} although everything is there; pending: {:?}", self.pending());
+        panic!(
+            "{said} frames sent in {WATCHED:?} although everything is there; pending: {:?}",
+            pending(&self.world, &self.engines)
+        );
     }
 
     /// Filters that discovering engines ask for again and again, as relays do not serve them live.
@@ -141,23 +150,24 @@ impl Setup {
 
     /// All links break for a moment, after they have stood for a while: what that may cost is checked by the world.
     pub(super) fn blip(&mut self) {
+        self.world.is_settled = true;
         self.world.run(BLIP_AFTER);
         for url in &self.relays {
             self.world.cut(url, "");
         }
         self.world.run(BLIP);
     }
+}
 
-    /// What engines hold that are not through with something.
-    fn pending(&self) -> Vec<Sizes> {
-        let sizes = self.engines.iter().map(|engine| self.world.node(*engine).sizes());
-        let is_pending = |sizes: &Sizes| {
-            let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
-            let wanted = sizes.discovery.changes + sizes.outbox_events;
-            work + wanted + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
-        };
-        sizes.filter(is_pending).collect()
-    }
+/// What engines hold that are not through with something.
+fn pending(world: &World, engines: &[EngineId]) -> Vec<Sizes> {
+    let sizes = engines.iter().map(|engine| world.node(*engine).sizes());
+    let is_pending = |sizes: &Sizes| {
+        let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
+        let wanted = sizes.discovery.changes + sizes.outbox_events;
+        work + wanted + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
+    };
+    sizes.filter(is_pending).collect()
 }
 
 /// Gaps that remain though everything is there. What the relay knows to be taken back by its author it does not take

@@ -111,3 +111,20 @@ fn what_an_author_wrote_who_is_blocked_no_more_is_fetched() {
     daemon.secs(20);
     daemon.holds_exactly(&[&ours, &issue, &comment]);
 }
+
+/// What was refused is not remembered over a restart.
+#[test]
+fn after_a_restart_what_was_refused_before_is_found_as_well() {
+    let list = note(NOW_SECS - 100).by(2).kind(10_317).tag("g", "wss://elsewhere.example").sign();
+    let ours = announcement("ours", &[OURS]);
+    for first in both(std::slice::from_ref(&list)) {
+        let mut daemon = Discovering::new(config(), [("first", first)]);
+        daemon.secs(60);
+        daemon.world.restart(daemon.engine);
+        daemon.secs(60);
+        daemon.holds_exactly(&[]);
+        daemon.world.publish(&url("first"), std::slice::from_ref(&ours));
+        daemon.secs(20);
+        daemon.holds_exactly(&[&ours, &list]);
+    }
+}
