@@ -9,8 +9,8 @@ use relaysync::protocol::{Event, RelayUrl};
 use relaysync::serve::ServeConfig;
 use relaysync::store::{Batch, MemoryStore, Store};
 
-use crate::Fault;
 use crate::gate::{Gate, Pace};
+use crate::{Fault, Limit};
 
 /// How many sorts of relays there are.
 pub(crate) const SORTS: usize = 8;
@@ -23,11 +23,11 @@ pub(crate) struct Host {
 }
 
 /// What is special about the relay of this number.
-fn config(number: usize) -> ServeConfig {
+fn config(number: usize, limit: Limit) -> ServeConfig {
     let usual = ServeConfig::default();
     match number {
         1 => ServeConfig { negentropy: false, page_events_max: 100, page_events_default: 100, ..usual },
-        2 => ServeConfig { requests_per_minute_max: 60, ..usual },
+        2 => ServeConfig { requests_per_minute_max: limit.requests_per_minute_max, ..usual },
         3 => ServeConfig { auth_required: true, ..usual },
         4 => ServeConfig { negentropy: false, page_events_max: 500, ..usual },
         5 => ServeConfig { subscriptions_max: 5, filters_max: 2, ..usual },
@@ -37,13 +37,13 @@ fn config(number: usize) -> ServeConfig {
 }
 
 impl Host {
-    pub(crate) async fn start(number: usize, pace: Pace) -> Result<Self, Fault> {
+    pub(crate) async fn start(number: usize, pace: Pace, limit: Limit) -> Result<Self, Fault> {
         // The gate's address comes first: it is the one that an answer to AUTH must name.
         let private = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let gate = Gate::before(private, number, pace).await?;
         let url = RelayUrl::parse(&format!("ws://{}", gate.addr()))?;
         let store = Arc::<MemoryStore>::default();
-        let config = ServeConfig { urls: vec![url.clone()], ..config(number) };
+        let config = ServeConfig { urls: vec![url.clone()], ..config(number, limit) };
         let service = RelayService::bind(private, config, store.clone()).await?;
         Ok(Self { store, service, gate, url })
     }

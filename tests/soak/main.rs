@@ -34,10 +34,18 @@ use samples::Samples;
 /// What goes wrong ends the soak with these words.
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
+/// How much one of the relays takes, and how long it is left alone after it has refused.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    requests_per_minute_max: u64,
+    cooldown_secs: u64,
+}
+
 /// How long the soak is, and how fast things happen.
 struct Plan {
     length: Duration,
     pace: Pace,
+    limit: Limit,
     sample_interval: Duration,
     post_interval: Duration,
     found_interval: Duration,
@@ -52,6 +60,7 @@ impl Plan {
         Self {
             length: Duration::from_secs(15),
             pace: Pace { well: [1, 4], ill: [1, 3] },
+            limit: Limit { requests_per_minute_max: 240, cooldown_secs: 3 },
             sample_interval: Duration::from_secs(1),
             post_interval: Duration::from_millis(250),
             found_interval: Duration::from_secs(3),
@@ -64,6 +73,7 @@ impl Plan {
         Self {
             length: Duration::from_secs(60 * minutes),
             pace: Pace { well: [10, 90], ill: [2, 60] },
+            limit: Limit { requests_per_minute_max: 60, cooldown_secs: 65 },
             sample_interval: Duration::from_secs(10),
             post_interval: Duration::from_secs(1),
             found_interval: Duration::from_secs(30),
@@ -108,14 +118,14 @@ async fn soak(plan: Plan) -> Result<bool, Fault> {
     std::fs::create_dir_all(&folder)?;
     let mut hosts = Vec::new();
     for number in 0..host::SORTS {
-        hosts.push(Host::start(number, plan.pace).await?);
+        hosts.push(Host::start(number, plan.pace, plan.limit).await?);
     }
     let config = WorldConfig::small(hosts.iter().map(|host| host.url().clone()).collect());
     let mut world = World::new(WorldConfig { repositories: 100, events: 5_000, ..config });
     for (place, host) in hosts.iter().enumerate() {
         host.put(world.held_by(place).cloned().collect()).await?;
     }
-    let daemon = Daemon::start(&folder, &world).await?;
+    let daemon = Daemon::start(&folder, &world, plan.limit).await?;
     println!("the daemon has process id {}; see {}", daemon.pid(), folder.display());
     let mut samples = Samples::create(&folder.join("samples.csv"))?;
 

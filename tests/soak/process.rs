@@ -10,8 +10,8 @@ use relaysync::sample::world::World;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::Fault;
 use crate::logs::{Kind, Logs};
+use crate::{Fault, Limit};
 
 /// How long the daemon may take to start.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -49,8 +49,8 @@ pub(crate) struct End {
 }
 
 impl Daemon {
-    pub(crate) async fn start(folder: &Path, world: &World) -> Result<Self, Fault> {
-        let config = write_config(folder, world)?;
+    pub(crate) async fn start(folder: &Path, world: &World, limit: Limit) -> Result<Self, Fault> {
+        let config = write_config(folder, world, limit)?;
         let child = Command::new(env!("CARGO_BIN_EXE_relaysync"))
             .arg("run")
             .arg("--config")
@@ -125,7 +125,7 @@ impl Daemon {
 }
 
 /// A configuration as an operator would write it, but for shorter waits: passes that come daily are to come often.
-fn write_config(folder: &Path, world: &World) -> Result<PathBuf, Fault> {
+fn write_config(folder: &Path, world: &World, limit: Limit) -> Result<PathBuf, Fault> {
     let (config, key, store) = (folder.join("relaysync.toml"), folder.join("key"), folder.join("store"));
     std::fs::write(&key, KEY)?;
     // What an earlier soak left would be there already.
@@ -156,6 +156,7 @@ format = "json"
 [sync]
 backoff_base = "1s"
 backoff_max = "15s"
+rate_limit_cooldown = "{cooldown_secs}s"
 gap_retry_base = "10s"
 live_retry = "10s"
 full_pass_min = "10m"
@@ -163,6 +164,7 @@ full_pass_max = "15m"
 "#,
         store = store.display(),
         key = key.display(),
+        cooldown_secs = limit.cooldown_secs,
     );
     std::fs::write(&config, text)?;
     Ok(config)
