@@ -14,8 +14,8 @@ use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
 pub(super) struct Disk {
     path: PathBuf,
     config: NativeStoreConfig,
-    /// `None` after it could not be opened again. Whoever uses it holds this for reading, so that it is closed when it is
-    /// to be opened anew, and nobody finds it closed meanwhile.
+    /// `None` after it could not be opened again, or was closed for good. Whoever uses it holds this for reading, so that
+    /// it is closed when it is to be opened anew, and nobody finds it closed meanwhile.
     open: RwLock<Option<NativeStore>>,
     commits: AtomicU64,
     commits_failed: AtomicU64,
@@ -43,6 +43,11 @@ impl Disk {
         *store = None;
         *store = Some(open(self.path.clone(), self.config.clone()).await?);
         Ok(())
+    }
+
+    /// Closes it for good, once what uses it has ended: another process may have it, or this one may open it anew.
+    pub(super) async fn close(&self) {
+        *self.open.write().await = None;
     }
 
     /// The file.

@@ -159,6 +159,7 @@ impl Daemon {
             ended("the court", court.await);
         }
         hooked.close().await;
+        shared.disk.close().await;
     }
 }
 
