@@ -178,6 +178,7 @@ impl World {
             self.nodes[engine.0].ledger.telling += 1;
             self.schedule(delay, Happening::Input(engine, life, Input::Command(command)));
         }
+        self.schedule(TOLD_WITHIN, Happening::Input(engine, life, Input::Command(Command::AllHeld)));
     }
 
     /// Clients of the daemon's own relay service publish these: what is wanted is stored.

@@ -41,6 +41,10 @@ pub(super) fn draw(seed: u64, options: &super::Options) -> Setup {
     }
     setup.world.begin_discovering(engine);
     setup.chaos = Chaos::draw_discovering(&mut dice, engine, &setup.relays, &later, &mut setup.faults);
+    // How it is configured when it starts again.
+    let config = &mut setup.world.node_mut(engine).config;
+    config.awaits_held = dice.chance(1, 2);
+    config.relays_kept_max = dice.pick(&[3, 5_000]);
     setup
 }
 

@@ -124,7 +124,7 @@ impl Setup {
             let is_silent = said <= idle + self.polled_filters() * POLL_FRAMES;
             // What is polled or probed may be under way just now.
             let engines = self.engines.clone();
-            let is_through = |world: &World| pending(world, &engines).is_empty();
+            let is_through = |world: &World| engines.iter().all(|engine| pending_of(world, *engine).is_none());
             if is_silent && self.world.run_until(THROUGH_WITHIN, is_through) {
                 return;
             }
@@ -161,13 +161,18 @@ impl Setup {
 
 /// What engines hold that are not through with something.
 fn pending(world: &World, engines: &[EngineId]) -> Vec<Sizes> {
-    let sizes = engines.iter().map(|engine| world.node(*engine).sizes());
-    let is_pending = |sizes: &Sizes| {
-        let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
-        let wanted = sizes.discovery.changes + sizes.outbox_events;
-        work + wanted + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
-    };
-    sizes.filter(is_pending).collect()
+    engines.iter().filter_map(|engine| pending_of(world, *engine)).collect()
+}
+
+fn pending_of(world: &World, engine: EngineId) -> Option<Sizes> {
+    let node = world.node(engine);
+    let sizes = node.sizes();
+    // What waits for a relay that is listed somewhere and does not exist waits for ever.
+    let is_in_vain = node.reports().iter().any(|report| !world.relays.contains_key(&report.relay));
+    let waiting = if is_in_vain { 0 } else { sizes.histories_waiting };
+    let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
+    let histories = sizes.histories + waiting + sizes.history_ids;
+    (work + histories + sizes.discovery.changes + sizes.outbox_events > 0).then_some(sizes)
 }
 
 /// Gaps that remain though everything is there. What the relay knows to be taken back by its author it does not take
