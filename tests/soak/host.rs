@@ -44,7 +44,7 @@ impl Host {
         let url = RelayUrl::parse(&format!("ws://{}", gate.addr()))?;
         let store = Arc::<MemoryStore>::default();
         let config = ServeConfig { urls: vec![url.clone()], ..config(number) };
-        let service = RelayService::bind(SocketAddr::from(private), config, store.clone()).await?;
+        let service = RelayService::bind(private, config, store.clone()).await?;
         Ok(Self { store, service, gate, url })
     }
 
