@@ -22,6 +22,8 @@ mod journal;
 mod reload;
 mod reporter;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use error::DaemonError;
 pub use reload::Reloaded;
