@@ -1,6 +1,6 @@
 //! One of the relays, behind its gate.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use relaysync::ingest::Verified;
