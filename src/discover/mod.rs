@@ -41,7 +41,7 @@ pub use config::{Accept, DiscoverConfig};
 pub use counters::{DiscoveryCounters, DiscoverySizes};
 pub use index::{RelayStatus, RepositoryStatus};
 pub use judge::Objection;
-pub use place::service_url;
+pub use place::{is_private_address, service_url};
 
 use self::announcement::{Announcement, first_values, identifier};
 use self::index::{Index, NewRoot};
