@@ -2,6 +2,7 @@
 # Runs everything that can be run against this tree, and counts.
 #
 #     bash tests/run.sh [PART…]    parts: fmt clippy native sim wasm docs deny peers bench-smoke (all, without arguments)
+#     bash tests/run.sh soak       the daemon for an hour beside relays that come and go; only if it is named
 #
 # Needs Rust (rustup) and Node; installs what else is missing: the wasm32 target by rustup, clang and a C++ compiler by
 # apt-get where it may, cargo-deny into the cache folder. The last line is `N passed, N failed`; the exit status is 1 if
@@ -9,6 +10,7 @@
 #
 #     RELAYSYNC_CACHE    folder for tools and test peers; .cache by default
 #     CARGO_TARGET_DIR   folder for build results, shared by all parts; target by default
+#     MINUTES            how long the part soak takes, instead of an hour
 #     SEED               the part sim replays this seed of the simulation, with its trace, and plays no other
 set -uo pipefail
 
@@ -20,6 +22,7 @@ mkdir -p "$RELAYSYNC_CACHE"
 
 cargo_deny_version=0.20.2
 all_parts=(fmt clippy native sim wasm docs deny peers bench-smoke)
+other_parts=(soak)
 passed=0
 failed=0
 faults=()
@@ -231,12 +234,18 @@ part_bench-smoke() {
   done
 }
 
+# What it has measured and logged stays in the folder.
+part_soak() {
+  check "the daemon in the long run" cargo test --locked --release --test soak -- \
+    --minutes "${MINUTES:-60}" --folder "$RELAYSYNC_CACHE/soak-$(date -u +%Y%m%dT%H%M%SZ)"
+}
+
 parts=("$@")
 [ "${#parts[@]}" -gt 0 ] || parts=("${all_parts[@]}")
 for part in "${parts[@]}"; do
-  case " ${all_parts[*]} " in
+  case " ${all_parts[*]} ${other_parts[*]} " in
     *" $part "*) ;;
-    *) echo "unknown part: $part; there are: ${all_parts[*]}" >&2; exit 2 ;;
+    *) echo "unknown part: $part; there are: ${all_parts[*]} ${other_parts[*]}" >&2; exit 2 ;;
   esac
 done
 for part in "${parts[@]}"; do

@@ -12,7 +12,8 @@ pub(super) enum Want {
     Root(RootNumber),
 }
 
-/// Differences between what was handed out and what is wanted now. What comes and goes in between leaves no trace.
+/// Differences between what was handed out and what is wanted now. What comes and goes in between leaves
+/// no trace. What goes and comes again is in both: what relays sent meanwhile was refused, so it has to be begun anew.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     added: BTreeSet<(RelayNumber, Want)>,
@@ -23,12 +24,11 @@ impl Changes {
     /// It is wanted from now on, and was not before; or the other way round.
     pub(super) fn toggle(&mut self, relay: RelayNumber, want: Want, added: bool) {
         let change = (relay, want);
-        let (to, from) =
-            if added { (&mut self.added, &mut self.removed) } else { (&mut self.removed, &mut self.added) };
-        if !from.remove(&change) {
-            let is_new = to.insert(change);
-            debug_assert!(is_new, "{change:?} was {} already", if added { "added" } else { "removed" });
-        }
+        let is_new = match added {
+            true => self.added.insert(change),
+            false => self.added.remove(&change) || self.removed.insert(change),
+        };
+        debug_assert!(is_new, "{change:?} was {} already", if added { "added" } else { "removed" });
     }
 
     pub(super) fn is_empty(&self) -> bool {

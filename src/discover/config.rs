@@ -123,6 +123,15 @@ impl Default for DiscoverConfig {
     }
 }
 
+/// Which rules decide what is wanted, as numbers: what was fetched by some says nothing about what others want.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// Those for announcements, states and lists of grasp servers.
+    pub announcements: u64,
+    /// Those for everything else.
+    pub others: u64,
+}
+
 impl DiscoverConfig {
     /// Is this one of the relays that are never targets?
     pub fn blocks_relay(&self, relay: &RelayUrl) -> bool {
@@ -138,6 +147,18 @@ impl DiscoverConfig {
     /// may have chosen what that resolves to.
     pub fn is_confined(&self, relay: &RelayUrl) -> bool {
         !self.private_relays && !self.bootstrap.contains(relay)
+    }
+
+    /// The rules of this configuration.
+    pub fn rules(&self) -> Rules {
+        let number = |text: String| {
+            let hash = bitcoin_hashes::sha256::Hash::hash(text.as_bytes()).to_byte_array();
+            u64::from_be_bytes(std::array::from_fn(|place| hash[place]))
+        };
+        let blocked = format!("{:?} {:?}", self.block_authors, self.block_repositories);
+        let allowed =
+            format!("{:?} {:?} {:?} {:?}", self.accept, self.service_urls, self.allow_authors, self.allow_repositories);
+        Rules { announcements: number(format!("{allowed} {blocked}")), others: number(blocked) }
     }
 
     /// Is an announcement at `address` accepted that does or does not list our service?

@@ -28,6 +28,7 @@ mod counters;
 mod draft;
 mod index;
 mod judge;
+mod layer_one;
 mod memory;
 mod place;
 mod recent;
@@ -37,10 +38,11 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-pub use config::{Accept, DiscoverConfig};
+pub use config::{Accept, DiscoverConfig, Rules};
 pub use counters::{DiscoveryCounters, DiscoverySizes};
 pub use index::{RelayStatus, RepositoryStatus};
 pub use judge::Objection;
+pub(crate) use layer_one::{LayerOne, layer_one_of};
 pub use place::{is_private_address, service_url};
 
 use self::announcement::{Announcement, first_values, identifier};
@@ -56,7 +58,8 @@ pub const ROOT_KINDS: [u16; 3] = [1617, 1618, 1621];
 const KIND_STATE: u16 = 30618;
 const KIND_GRASP_LIST: u16 = 10317;
 
-/// What has changed for one relay since the last batch. No interest is in both lists.
+/// What has changed for one relay since the last batch. An interest in both lists was not wanted for a while, in which
+/// what came for it was refused: it is begun anew.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TargetChange {
     /// The relay.

@@ -14,13 +14,22 @@ pub struct Config {
     pub one_shot: bool,
     /// How relays are discovered from the repositories that events announce; `None` for not at all.
     pub discovery: Option<DiscoverConfig>,
-    /// Announcements, states and lists remembered that are not wanted, 64 bytes each, so that they are not downloaded again.
+    /// No relay is discovered before [`Command::AllHeld`](super::Command::AllHeld): else those that are known first are
+    /// asked by what is known until then, and what they bring is judged by it.
+    pub awaits_held: bool,
+    /// Announcements, states and lists remembered that are not wanted, about 200 bytes each, so that they are not
+    /// downloaded again before they are wanted.
     pub refused_ids_max: usize,
+    /// Relays remembered for each of these, to be asked again once it is wanted.
+    pub refused_relays_max: usize,
     /// Compare only: no event is downloaded for keeping, stored or published.
     pub dry_run: bool,
     /// Events that a dry run remembers, 32 bytes each, in order to count once what relays send twice.
     pub dry_run_ids_max: usize,
 
+    /// Relays kept on record, whether anything is wanted of them or not; beyond it, one that nothing is wanted of is
+    /// forgotten for each that is new.
+    pub relays_kept_max: usize,
     /// Connection attempts, to whatever relays, that may be made at once; each further one waits for `connect_spacing`.
     pub connects_at_once_max: usize,
     /// The time between connection attempts to whatever relays, in the long run.
@@ -178,9 +187,12 @@ impl Default for Config {
         Self {
             one_shot: false,
             discovery: None,
+            awaits_held: false,
             refused_ids_max: 100_000,
+            refused_relays_max: 8,
             dry_run: false,
             dry_run_ids_max: 1_000_000,
+            relays_kept_max: 5_000,
             connects_at_once_max: 16,
             connect_spacing: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(10),

@@ -1,8 +1,7 @@
 //! Discovery inside the engine: what is stored is observed, what follows from it becomes interests, and what comes from
 //! relays is judged before it is checked.
 
-use std::collections::{BTreeSet, VecDeque};
-
+use super::refused::Refused;
 use super::{Direction, Engine, Notice, RelayOptions};
 use crate::discover::{DiscoverConfig, Discovery};
 use crate::engine::Effect;
@@ -20,37 +19,6 @@ pub enum Origin {
     /// It has just been stored by somebody else, such as a client of our own relay service: relays that are published to
     /// are to have it.
     Client,
-}
-
-/// Ids of announcements, states and lists that were judged not to be wanted, so that a comparison of sets does not
-/// download them again. When a repository is accepted, its states and lists are fetched by filters of their own, for
-/// which this does not count. The oldest is forgotten first.
-#[derive(Debug, Default)]
-pub(super) struct Refused {
-    ids: BTreeSet<[u8; 32]>,
-    order: VecDeque<[u8; 32]>,
-}
-
-impl Refused {
-    /// Remembers this one.
-    pub(super) fn insert(&mut self, id: [u8; 32], most: usize) {
-        if self.ids.insert(id) {
-            self.order.push_back(id);
-        }
-        while self.order.len() > most
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.ids.remove(&oldest);
-        }
-    }
-
-    pub(super) fn contains(&self, id: &[u8; 32]) -> bool {
-        self.ids.contains(id)
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.order.len()
-    }
 }
 
 impl Engine {
@@ -75,6 +43,10 @@ impl Engine {
     fn observe(&mut self, event: &Event) {
         let Some(discovery) = &mut self.discovery else { return };
         discovery.observe(event, self.now.instant);
+        let wanted = discovery.layer_one_with(event);
+        for (relay, seconds) in self.refused.release(&wanted) {
+            self.with_relay(relay, |relay, ctx| relay.ask_again(&seconds, ctx));
+        }
     }
 
     /// Relays that are published to get what others bring.
@@ -101,17 +73,22 @@ impl Engine {
     /// Takes a new configuration of discovery; without one before, discovery begins.
     pub(super) fn discover(&mut self, config: DiscoverConfig) {
         self.refused = Refused::default();
+        let rules = config.rules();
         match &mut self.discovery {
             Some(discovery) => discovery.reconfigure(config, self.now.instant),
             None => self.discovery = Some(Discovery::new(config, self.now.instant)),
         }
         self.pipeline.keep = self.kept();
+        let before = std::mem::replace(&mut self.rules, rules);
+        if before != rules {
+            (0..self.relays.len()).for_each(|number| self.with_relay(number, |relay, ctx| relay.handle_rules(ctx)));
+        }
     }
 
     /// Hands out what is wanted of relays once the batch window has ended.
     pub(super) fn poll_discovery(&mut self) {
         let now = self.now.instant;
-        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping) else { return };
+        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.stopping && !self.awaits_held) else { return };
         if discovery.deadline().is_none_or(|at| at > now) {
             return;
         }

@@ -51,6 +51,9 @@ pub enum Command {
         /// Where they come from.
         origin: Origin,
     },
+    /// All that was held has been told of by [`Command::Accepted`]: discovery may begin, where it
+    /// [waits](super::Config::awaits_held) for that.
+    AllHeld,
     /// Are these genuine events wanted? [`Notice::Judged`] has the answer. Those that are count as on their way into the
     /// store.
     Judge {

@@ -10,6 +10,7 @@ mod io;
 mod items;
 mod pace;
 mod planted;
+mod refused;
 mod relay;
 mod report;
 mod sizes;
@@ -28,14 +29,15 @@ pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
 pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
-use crate::discover::Discovery;
+use crate::discover::{DiscoverConfig, Discovery, Rules};
 use crate::ingest::{Keep, Outcomes, Pipeline, Work};
+use crate::plan::Pack;
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
-use discovery::Refused;
 use items::ItemCache;
 use pace::Pace;
+use refused::Refused;
 use relay::{Ctx, Pending, Relay};
 
 /// The engine. See the module.
@@ -57,7 +59,10 @@ pub struct Engine {
     pace: Pace,
     /// What follows from the announcements that are held.
     discovery: Option<Discovery>,
+    rules: Rules,
     refused: Refused,
+    /// Discovery waits to be told of all that is held.
+    awaits_held: bool,
     /// Relays that are published to.
     up: BTreeSet<usize>,
     stopping: bool,
@@ -85,6 +90,10 @@ impl Engine {
         for mark in snapshot.coverage {
             coverage.entry(mark.relay.clone()).or_default().insert(mark.filter.clone(), mark);
         }
+        if config.discovery.is_some() {
+            // Which of the announcements were refused is not known any more, and they may be wanted later.
+            coverage.values_mut().for_each(|marks| drop(marks.remove(Pack::announcements().key())));
+        }
         let mut engine = Self {
             now,
             relays: Vec::new(),
@@ -101,7 +110,9 @@ impl Engine {
             rng: Rng::new(seed),
             pace: Pace::default(),
             discovery: config.discovery.clone().map(|discovery| Discovery::new(discovery, now.instant)),
+            rules: config.discovery.as_ref().map(DiscoverConfig::rules).unwrap_or_default(),
             refused: Refused::default(),
+            awaits_held: config.awaits_held,
             up: BTreeSet::new(),
             stopping: false,
             ended: false,
@@ -168,7 +179,8 @@ impl Engine {
         let relay = self.deadlines.first().map(|(at, _, why)| (*at, *why));
         let commit = self.pipeline.deadline(&self.config).map(|at| (at, "commit"));
         let progress = self.progress_at.map(|at| (at, "progress"));
-        let discovery = self.discovery.as_ref().and_then(Discovery::deadline).filter(|_| !self.stopping);
+        let may_discover = !self.stopping && !self.awaits_held;
+        let discovery = self.discovery.as_ref().and_then(Discovery::deadline).filter(|_| may_discover);
         [relay, commit, progress, discovery.map(|at| (at, "discovery"))].into_iter().flatten().min()
     }
 
@@ -199,6 +211,7 @@ impl Engine {
             rng: &mut self.rng,
             pace: &mut self.pace,
             discovery: &mut self.discovery,
+            rules: self.rules,
             refused: &mut self.refused,
         };
         act(relay, &mut ctx);
@@ -249,6 +262,7 @@ impl Engine {
             }
             Command::Discover(config) => self.discover(*config),
             Command::Accepted { events, origin } => self.accept(&events, origin),
+            Command::AllHeld => self.awaits_held = false,
             Command::Judge { ticket, events } => self.judge(ticket, &events),
             Command::Wake => self.wake(),
             Command::Stop => {
@@ -263,12 +277,37 @@ impl Engine {
         if let Some(number) = self.by_url.get(&url) {
             return *number;
         }
-        let number = self.relays.len();
         let coverage = self.coverage.remove(&url).unwrap_or_default();
-        self.relays.push(Relay::new(url.clone(), number, &self.config, coverage));
-        self.deadline_of.push(None);
+        let free = if self.relays.len() < self.config.relays_kept_max { None } else { self.forget_a_relay() };
+        let number = free.unwrap_or(self.relays.len());
+        let relay = Relay::new(url.clone(), number, &self.config, coverage);
+        match self.relays.get_mut(number) {
+            Some(place) => *place = relay,
+            None => {
+                self.relays.push(relay);
+                self.deadline_of.push(None);
+            }
+        }
         self.by_url.insert(url, number);
         number
+    }
+
+    /// Anybody can announce ever other relays: those that nothing is wanted of make room for them. Gives the free place.
+    fn forget_a_relay(&mut self) -> Option<usize> {
+        let is_free = |number: &usize| {
+            self.relays[*number].is_forgettable(self.now.instant, &self.config) && self.pipeline.bytes_of(*number) == 0
+        };
+        let waits = |pending: &Pending, number| match pending {
+            Pending::Known { relay, .. } | Pending::Events { relay, .. } | Pending::Outbox { relay } => {
+                *relay == number
+            }
+        };
+        let number = (0..self.relays.len())
+            .filter(is_free)
+            .find(|number| !self.pending.values().any(|pending| waits(pending, *number)))?;
+        self.with_relay(number, |relay, ctx| relay.remove_marks(ctx));
+        self.by_url.remove(&self.relays[number].url);
+        Some(number)
     }
 
     /// Knows which relays are published to, and what of the events that are stored is to be seen again therefore.
@@ -382,7 +421,9 @@ impl Engine {
         };
         self.with_relay(relay, |relay, ctx| {
             if relay.history_mut(history).is_some_and(|history| history.pack.is_announcements()) {
-                ids.iter().zip(&mut known).for_each(|(id, known)| *known |= ctx.refused.contains(id));
+                let number = relay.number();
+                let pairs = ids.iter().zip(&mut known);
+                pairs.for_each(|(id, known)| *known |= ctx.refused.is_known(id, number, ctx.config));
             }
             let would_store =
                 relay.history_mut(history).map_or(0, |history| history.handle_known(&ids, &known, ctx.config));

@@ -1,6 +1,7 @@
 //! How much the engine holds at a moment.
 
 use super::Engine;
+use crate::discover::{Discovery, DiscoverySizes};
 
 /// How much an engine holds at a moment: what can be checked against bounds, and shown as gauges.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -21,6 +22,8 @@ pub struct Sizes {
     pub outbox_events: usize,
     /// Ids remembered of events that are not wanted.
     pub refused_ids: usize,
+    /// What discovery holds.
+    pub discovery: DiscoverySizes,
     /// Relays, connected or not.
     pub relays: usize,
     /// Histories under way.
@@ -49,6 +52,7 @@ impl Engine {
             pipeline_bytes: self.pipeline.bytes(),
             pipeline_ids: self.pipeline.ids(),
             refused_ids: self.refused.len(),
+            discovery: self.discovery.as_ref().map(Discovery::sizes).unwrap_or_default(),
             relays: self.relays.len(),
             deadlines: self.deadlines.len(),
             item_sets: self.items.sets(),

@@ -83,6 +83,12 @@ impl Publish {
         self.loaded.push_front((record, 1));
     }
 
+    /// The same with nothing to send, and nothing remembered.
+    #[must_use]
+    pub fn emptied(&self) -> Self {
+        Self::new(self.attempts_max, self.load_events)
+    }
+
     /// This one is through, and may be offered again.
     pub fn forget(&mut self, id: &[u8; 32]) {
         self.queued.remove(id);

@@ -75,6 +75,21 @@ pub fn intersect(left: &[Proof], right: &[Proof]) -> Vec<Proof> {
     proofs
 }
 
+/// What is left of proofs where one second, since 1970, is not proven any more.
+pub fn without(proofs: &[Proof], second: u64) -> Vec<Proof> {
+    let parts = |proof: &Proof| {
+        let Window { since, until } = proof.window;
+        if !(since..=until).contains(&second) {
+            return [Some(*proof), None];
+        }
+        let part = |window: Window| (!window.is_empty()).then_some(Proof { window, ..*proof });
+        let above = second.checked_add(1).and_then(|since| part(Window { since, until }));
+        let below = second.checked_sub(1).and_then(|until| part(Window { since, until }));
+        [above, below]
+    };
+    proofs.iter().flat_map(parts).flatten().collect()
+}
+
 /// `wanted` without the windows of `proofs`, which are sorted newest first; newest first.
 fn subtract(wanted: Window, proofs: &[Proof]) -> Vec<Window> {
     if wanted.is_empty() {

@@ -100,7 +100,7 @@ impl Pack {
     }
 
     fn new(content: Content) -> Self {
-        Self(Arc::new(Body { key: FilterKey::of(&content.filter()), content }))
+        Self(Arc::new(Body { key: content.key(), content }))
     }
 
     /// The filter.
@@ -189,6 +189,17 @@ impl Pack {
 }
 
 impl Content {
+    /// States of two repositories with one identifier are found by the same filter, and wanted by different rules, and so
+    /// are lists of one author: what is known of the one says nothing of the other.
+    fn key(&self) -> FilterKey {
+        match self {
+            Self::Repos(form @ (RepoForm::States | RepoForm::GraspList), addresses) => {
+                FilterKey::of_parts(form.name(), addresses.iter().map(Address::to_string))
+            }
+            _ => FilterKey::of(&self.filter()),
+        }
+    }
+
     fn filter(&self) -> Arc<Filter> {
         match self {
             Self::Announcements => Arc::new(Filter::new().kinds(ANNOUNCEMENT_KINDS.map(Kind::from))),
@@ -207,6 +218,16 @@ impl Content {
 }
 
 impl RepoForm {
+    fn name(self) -> &'static str {
+        match self {
+            Self::LowerA => "a",
+            Self::UpperA => "A",
+            Self::Quote => "q",
+            Self::States => "states",
+            Self::GraspList => "grasp lists",
+        }
+    }
+
     fn filter(self, addresses: &[Address]) -> Filter {
         let by_address = |letter| Filter::new().custom_tags(letter, addresses.iter().map(Address::to_string));
         match self {

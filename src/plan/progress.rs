@@ -70,6 +70,13 @@ impl Progress {
         }
     }
 
+    /// This one is to be begun anew, whether it is done or under way.
+    pub fn begin_again(&mut self, pack: &Pack) {
+        if let Some(pack) = self.confirmed.take(pack).or_else(|| self.pending.take(pack)) {
+            self.new.insert(pack);
+        }
+    }
+
     /// Everything wanted.
     pub fn target(&self) -> &BTreeSet<Pack> {
         &self.target

@@ -92,7 +92,21 @@ impl FilterKey {
     pub fn of(filter: &Filter) -> Self {
         let bare = Filter { limit: None, ..filter.clone() };
         let json = serde_json::to_vec(&bare).expect("a filter has only strings and numbers");
-        let hash = bitcoin_hashes::sha256::Hash::hash(&json).to_byte_array();
+        Self::hash(&json)
+    }
+
+    /// The key of what is fetched for these `parts`, where its filter does not say all: of no filter.
+    pub fn of_parts(name: &str, parts: impl Iterator<Item = String>) -> Self {
+        let mut text = name.to_owned();
+        for part in parts {
+            text.push('\n');
+            text.push_str(&part);
+        }
+        Self::hash(text.as_bytes())
+    }
+
+    fn hash(bytes: &[u8]) -> Self {
+        let hash = bitcoin_hashes::sha256::Hash::hash(bytes).to_byte_array();
         Self(hex::encode(&hash[..16]))
     }
 }

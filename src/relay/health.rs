@@ -31,6 +31,8 @@ pub struct Health {
     cooldown_until: Option<Instant>,
     recovered_at: Option<Instant>,
     connected: bool,
+    /// This connection has brought something useful.
+    useful: bool,
 }
 
 impl Health {
@@ -42,6 +44,7 @@ impl Health {
     /// The connection stands. That alone is no success: see [`Health::record_useful`].
     pub fn record_connected(&mut self) {
         self.connected = true;
+        self.useful = false;
     }
 
     /// Something useful arrived: what was asked for, or an answer to it.
@@ -49,19 +52,23 @@ impl Health {
         if self.failing_since.take().is_some() || self.recovered_at.is_none() {
             self.recovered_at = Some(now);
         }
+        self.useful = true;
         self.failures = 0;
         self.retry_at = None;
     }
 
     /// The link failed, or never came about. Sets when to try again: `base · 2^(n−1)` up to a cap, with full jitter
-    /// above a floor.
+    /// above a floor. That a connection is lost that was of use is no ill health, unless the next attempt fails too.
     pub fn record_failure(&mut self, now: Instant, config: &Config, rng: &mut Rng) {
-        self.connected = false;
+        let was_of_use = std::mem::take(&mut self.connected) && std::mem::take(&mut self.useful);
         self.recovered_at = None;
         self.failures = self.failures.saturating_add(1);
         self.failed_at = Some(now);
-        let since = *self.failing_since.get_or_insert(now);
-        let wait = if now - since >= config.dead_after { config.dead_retry } else { self.backoff(config, rng) };
+        if !was_of_use {
+            self.failing_since.get_or_insert(now);
+        }
+        let is_dead = self.failing_since.is_some_and(|since| now - since >= config.dead_after);
+        let wait = if is_dead { config.dead_retry } else { self.backoff(config, rng) };
         self.retry_at = Some(now + wait);
     }
 

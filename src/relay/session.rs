@@ -267,12 +267,13 @@ impl Session {
         self.subscriptions.values().filter(|subscription| subscription.purpose != Purpose::Negentropy).count()
     }
 
-    /// The newest subscription without any answer that satisfies `which`: whom a NOTICE without an id most likely means.
-    pub fn newest_unanswered(&self, which: impl Fn(Purpose) -> bool) -> Option<u64> {
+    /// The newest subscription without any answer that satisfies `which`: whom a NOTICE without an id most likely means. It
+    /// cannot mean what is sent only `now`.
+    pub fn newest_unanswered(&self, now: Instant, which: impl Fn(Purpose) -> bool) -> Option<u64> {
         self.subscriptions
             .iter()
             .rev()
-            .find(|(_, subscription)| !subscription.answered && which(subscription.purpose))
+            .find(|(_, open)| !open.answered && open.sent_at < now && which(open.purpose))
             .map(|(id, _)| *id)
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::acceptance::{Acceptance, Versions};
 use super::honest::at_once;
 use super::links::Link;
 use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
-use crate::engine::{Config, Effect, Input};
-use crate::plan::{ANNOUNCEMENT_KINDS, Interest, Pack};
+use crate::engine::{Config, ConnId, Effect, Input};
+use crate::plan::Interest;
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
 use crate::relay::Refusal;
@@ -37,7 +38,8 @@ const COOLDOWN: Duration = Duration::from_secs(60);
 /// What is remembered of what an engine does to one relay.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    attempted_at: Option<Instant>,
+    /// The last attempt at a connection, unless the engine gave it up of its own accord.
+    attempted: Option<(ConnId, Instant)>,
     cooldown_until: Option<Instant>,
     /// Subscriptions open on its connection.
     open: BTreeSet<String>,
@@ -63,10 +65,15 @@ impl Watch {
         *self = Self::default();
     }
 
-    fn handle_connect(&mut self, now: Instant, config: &Config) {
-        if let Some(before) = self.attempted_at.replace(now) {
+    /// Something has happened that may make anything be asked for again.
+    pub(super) fn forget_requests(&mut self) {
+        self.asked.clear();
+    }
+
+    fn handle_connect(&mut self, relay: &RelayUrl, conn: ConnId, now: Instant, config: &Config) {
+        if let Some((_, before)) = self.attempted.replace((conn, now)) {
             let wait = now - before;
-            assert!(wait >= config.backoff_floor, "tried again after {wait:?}");
+            assert!(wait >= config.backoff_floor, "{relay} is tried again after {wait:?}");
         }
         assert!(self.cooldown_until.is_none_or(|until| until <= now), "connects while the relay wants rest");
         self.open.clear();
@@ -195,9 +202,10 @@ impl World {
         let mut bytes = 0;
         for effect in effects {
             match effect {
-                Effect::Connect { dial, .. } => {
+                Effect::Connect { conn, dial } => {
                     let node = &mut self.nodes[engine.0];
-                    node.watches.entry(dial.url.clone()).or_default().handle_connect(now, &node.config);
+                    let watch = node.watches.entry(dial.url.clone()).or_default();
+                    watch.handle_connect(&dial.url, *conn, now, &node.config);
                 }
                 Effect::Send { conn, frame } => {
                     bytes += frame.len();
@@ -207,9 +215,8 @@ impl World {
                     }
                 }
                 Effect::Close { conn, reason: CloseReason::Done } => {
-                    let node = &mut self.nodes[engine.0];
-                    if let Some(open) = node.conns.get(conn) {
-                        node.watches.entry(open.relay.clone()).or_default().attempted_at = None;
+                    for watch in self.nodes[engine.0].watches.values_mut() {
+                        watch.attempted.take_if(|(attempted, _)| attempted == conn);
                     }
                 }
                 Effect::Commit { batch, .. } => self.check_batch(engine, batch),
@@ -242,15 +249,18 @@ impl World {
                 && sizes.effects == 0,
             "too much is held: {sizes:?}"
         );
+        self.check_discovery_sizes(engine, &sizes);
     }
 
     /// Everything that is to be stored satisfies something that is, or was, wanted. That it is genuine, its type says.
     fn check_batch(&self, engine: EngineId, batch: &Batch) {
         let filters = &self.nodes[engine.0].filters;
         for event in &batch.events {
-            let is_announcement =
-                self.nodes[engine.0].config.discovery.is_some() && ANNOUNCEMENT_KINDS.contains(&event.kind_number());
-            let is_wanted = is_announcement || filters.values().any(|filter| matches(filter, event));
+            if self.nodes[engine.0].config.discovery.is_some() {
+                self.check_accepted(engine, event);
+                continue;
+            }
+            let is_wanted = filters.values().any(|filter| matches(filter, event));
             assert!(is_wanted, "{} is stored and not wanted", event.id);
         }
     }
@@ -274,7 +284,8 @@ impl World {
         for proof in &mark.windows {
             let Some(remote) = self.relays.get(&mark.relay).filter(|remote| remote.is_checked) else { return };
             let node = &mut self.nodes[engine.0];
-            let Some(filter) = node.filters.get(&mark.filter).cloned() else { return };
+            let packed = mark.packed.as_deref();
+            let Some(filter) = node.filters.get(&mark.filter).or(packed).cloned() else { return };
             if !node.is_new_proof(mark, proof) {
                 continue;
             }
@@ -282,7 +293,13 @@ impl World {
             let items = remote.honest().items(&filter, proof.window, now_secs);
             let before = |id: &[u8; 32]| remote.honest().got_at_secs.get(id).is_none_or(|at| *at < asked_at_secs);
             let ids: Vec<[u8; 32]> = items.items().iter().map(|item| item.id).filter(before).collect();
-            let missing = self.missing(engine, ids);
+            let node = &self.nodes[engine.0];
+            let is_discovered = node.config.discovery.is_some() && !node.wishes.contains_key(&mark.relay);
+            let ids = self.missing(engine, ids);
+            let missing = match is_discovered && !ids.is_empty() {
+                true => self.needed(engine, &mark.relay, ids, asked_at_secs),
+                false => ids,
+            };
             if let Some(id) = missing.first() {
                 let got_at = self.relays[&mark.relay].honest().got_at_secs.get(id);
                 panic!(
@@ -303,17 +320,21 @@ impl World {
         ids.into_iter().zip(known).filter(|(_, known)| !known).map(|(id, _)| id).collect()
     }
 
-    /// What an engine is told to have of a relay, is held by the relay now, and is not held by the engine.
+    /// What an engine is to have of a relay, is held by the relay now, and is not held by the engine.
     pub fn lacks(&self, engine: EngineId, relay: &RelayUrl) -> Vec<[u8; 32]> {
-        let now_secs = self.now().unix_secs;
-        let Some((interests, options)) = self.nodes[engine.0].wishes.get(relay) else { return Vec::new() };
-        if !options.direction.is_down() {
+        let node = &self.nodes[engine.0];
+        let Some(wish) = self.wanted_relays(engine).remove(relay).filter(|(_, options)| options.direction.is_down())
+        else {
             return Vec::new();
+        };
+        let missing = self.missing(engine, self.selected(relay, &wish).into_iter().collect());
+        match &node.config.discovery {
+            Some(config) if !missing.is_empty() && !wish.1.trusted => {
+                let held = node.events(self.now().unix_secs);
+                self.wanted_of(engine, relay, missing, &Acceptance::new(config, &held, Versions::Newest))
+            }
+            _ => missing,
         }
-        let items = |pack: Pack| self.relays[relay].honest().items(&pack.filter(), pack.window(), now_secs);
-        let packs = interests.iter().flat_map(Interest::packs);
-        let ids: BTreeSet<[u8; 32]> = packs.flat_map(|pack| items(pack).items().to_vec()).map(|item| item.id).collect();
-        self.missing(engine, ids.into_iter().collect())
     }
 
     /// What an engine is told to bring to a relay, it holds, and the relay does not.

@@ -121,6 +121,10 @@ impl World {
         if let Notice::Finished(reports) | Notice::Stopped(reports) = &notice {
             node.ended = Some(reports.clone());
         }
+        if let Notice::Judged { ticket, objections } = &notice {
+            self.take_judgement(engine, *ticket, objections);
+        }
+        let node = &mut self.nodes[engine.0];
         if matches!(notice, Notice::StoreFailed(_)) && node.supervised {
             let life = node.life;
             self.schedule(LATENCY, Happening::Crash(engine, life));
@@ -209,8 +213,13 @@ impl World {
     /// Makes a batch durable, and checks what its marks say.
     pub(super) fn apply(&mut self, engine: EngineId, batch: Batch) -> Result<Vec<Outcome>, String> {
         let marks = batch.coverage.clone();
+        let discovers = self.nodes[engine.0].config.discovery.is_some();
+        let events: Vec<Event> =
+            batch.events.iter().filter(|_| discovers).map(|event| event.clone().into_inner()).collect();
+        let now_secs = self.now().unix_secs;
         let result = at_once(self.nodes[engine.0].store.commit(batch)).map_err(|error| error.to_string());
-        if result.is_ok() {
+        if let Ok(outcomes) = &result {
+            self.nodes[engine.0].note_stored(&events, outcomes, now_secs);
             marks.iter().for_each(|mark| self.check_mark(engine, mark));
         }
         result

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::node::EngineId;
+use super::node::{EngineId, Wish};
 use super::world::World;
 use crate::engine::{Config, Direction, Phase, RelayOptions};
 use crate::protocol::{ClientMessage, Filter, RelayUrl};
@@ -82,9 +82,13 @@ impl World {
         let node = &self.nodes[engine.0];
         let is_plain = self.is_plain(relay);
         let is_steady = node.life == 0 && node.offsets.is_empty() && now - node.began_at < NO_FULL_PASS;
-        let is_followed = node.wishes.get(relay).is_some_and(|(_, options)| {
+        let is_plainly_followed = |(_, options): &Wish| {
             *options == RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false }
-        });
+        };
+        let is_followed = match node.wishes.get(relay) {
+            Some(wish) => is_plainly_followed(wish),
+            None => self.is_settled && self.wanted_relays(engine).get(relay).is_some_and(is_plainly_followed),
+        };
         let was_well = || {
             let mut reports = node.reports().into_iter().filter(|report| report.relay == *relay);
             reports

@@ -16,6 +16,8 @@
 //!   [`DiskFaults`] by chance: slow, failing or full.
 //! - **Processes**: [`World::crash`] and [`World::restart`] leave what was durable; what was being written at that
 //!   moment became durable as a whole, or not at all.
+//! - **Clients and operators** of a daemon that discovers relays: clients of its own relay service publish what it then
+//!   judges ([`World::publish_to`]), what is accepted changes, what is held is told to a started engine in any order.
 //! - **Clocks**: the wall clock of all steps ([`World::step_wall`]) or that of one engine is off
 //!   ([`World::set_wall_offset`]), a machine sleeps with or without its monotonic clock ([`World::suspend`]), timers
 //!   are late ([`Node::late_max`]).
@@ -24,13 +26,15 @@
 //!
 //! The world looks at every input that an engine handles, and panics where something does not hold that always must:
 //! effects and what the engine holds are bounded; what is stored is wanted and genuine; limits, cooldowns and the
-//! backoff are kept; nothing is asked for ever; a coverage mark claims nothing that is missing, as of the moment that it
+//! backoff are kept; nothing is asked for ever; what discovery accepts is what a naive model of it accepts; a coverage mark claims nothing that is missing, as of the moment that it
 //! names; a short absence of a relay that was followed costs little.
 //!
 //! # The swarm
 //!
 //! [`swarm`] draws all of it from a seed: relays, events, wishes and a random set of faults, each with a rate of its own.
-//! Then the faults stop, and all that honest relays hold must arrive, and silence follow. With feature `native`,
+//! Then the faults stop, and all that honest relays hold must arrive, and silence follow. One seed in three goes on with
+//! a daemon that discovers relays, in a small world of repositories ([`repository_pool`]): everything wanted at any relay
+//! that can be found must arrive. With feature `native`,
 //! `native::swarm` plays many seeds on all cores. [`Planted`](crate::engine::Planted) faults of the engine, which the
 //! swarm must catch, show that the checks are worth something.
 //!
@@ -50,7 +54,9 @@
 //! assert_eq!(world.held(engine).len(), 100);
 //! ```
 
+mod acceptance;
 mod checks;
+mod discovering;
 mod draft;
 mod effects;
 mod honest;
@@ -59,6 +65,7 @@ mod node;
 mod pool;
 mod process;
 mod remote;
+mod repositories;
 mod step;
 pub mod swarm;
 pub mod tamper;
@@ -71,6 +78,7 @@ pub use honest::{Honest, plain_relay};
 pub use node::{DiskFaults, EngineId, Node, StoreFaults};
 pub use pool::{authors, pool};
 pub use remote::{Connects, Remote};
+pub use repositories::{LISTED_RELAYS, OUR_SERVICE, listed_relay, repository_pool};
 pub use tamper::{
     Altered, ClosesAfter, Direction, Eose, EoseFault, Ignores, Infinite, LateChallenge, LimitZero, Missing, NegRefusal,
     NegentropyRefused, NoOk, PageCap, RateLimit, RateLimitBy, Seen, ShortCodec, Shuffled, SubscriptionCap, Tamper,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::checks::Watch;
+use super::discovering::Ledger;
 use super::honest::at_once;
 use super::world::Happening;
 use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayOptions, RelayReport, Sizes};
@@ -81,7 +82,8 @@ pub struct Node {
     pub(super) engine: Engine,
     /// What is durable.
     pub(super) store: MemoryStore,
-    pub(super) config: Config,
+    /// How the engine is configured when it starts next.
+    pub config: Config,
     pub(super) seed: u64,
     /// How often it was started before.
     pub(super) life: u64,
@@ -124,6 +126,8 @@ pub struct Node {
     pub(super) asleep: Option<VecDeque<Happening>>,
     /// It crashes after so many more inputs.
     pub(super) crash_in: Option<u64>,
+    /// What the checks remember of it, if it discovers relays.
+    pub(super) ledger: Ledger,
     /// What the checks remember of each relay.
     pub(super) watches: BTreeMap<RelayUrl, Watch>,
     /// Proofs that were seen to be true.
@@ -141,7 +145,6 @@ impl Node {
         Self {
             engine: Engine::new(config.clone(), crate::store::Snapshot::default(), seed, now),
             store: MemoryStore::default(),
-            config,
             seed,
             life: 0,
             conns: BTreeMap::new(),
@@ -165,11 +168,13 @@ impl Node {
             is_down: false,
             asleep: None,
             crash_in: None,
+            ledger: config.discovery.as_ref().map(Ledger::new).unwrap_or_default(),
             watches: BTreeMap::new(),
             proven: BTreeSet::new(),
             ticks: (Instant::ZERO, 0),
             handles: 0,
             began_at: now.instant,
+            config,
         }
     }
 
@@ -227,9 +232,9 @@ impl Node {
         self.engine.reports()
     }
 
-    /// What discovery has made of interests is known by what is fetched. Of the announcements, not all are wanted.
+    /// What discovery has made of interests is known by what is fetched.
     pub(super) fn note_filter(&mut self, filter: &Filter) {
-        if self.config.discovery.is_some() && filter.kinds.is_none() {
+        if self.config.discovery.is_some() {
             self.filters.entry(FilterKey::of(filter)).or_insert_with(|| filter.clone());
         }
     }

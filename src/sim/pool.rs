@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::draft::{Draft, note};
+use super::repositories::repository_event;
 use super::world::NOW_SECS;
 use crate::engine::Rng;
 use crate::ingest::{Invalid, Verified, verify};
@@ -47,9 +48,9 @@ pub fn authors() -> &'static [PublicKey] {
 
 /// Checks an event as [`verify`] does; one of the pool, byte for byte, need not be checked again.
 pub(super) fn check(event: Event) -> Result<Verified<Event>, Invalid> {
-    let pool = the_pool();
-    match pool.by_id.get(event.id.as_bytes()) {
-        Some(index) if pool.events[*index].json() == event.json() => Ok(Verified::trust(event)),
+    let of_pool = the_pool().by_id.get(event.id.as_bytes()).map(|index| &the_pool().events[*index]);
+    match of_pool.or_else(|| repository_event(event.id.as_bytes())) {
+        Some(genuine) if genuine.json() == event.json() => Ok(Verified::trust(event)),
         _ => verify(event),
     }
 }

@@ -7,6 +7,7 @@ use super::node::EngineId;
 use super::wire::{LATENCY, happens, up_to};
 use super::world::{Happening, World};
 use crate::engine::Command;
+use crate::runtime::Now;
 
 /// How long an engine that has crashed, or whose store has failed, is down at most.
 const DOWN_MAX: Duration = Duration::from_secs(120);
@@ -16,7 +17,14 @@ impl World {
     pub fn restart(&mut self, engine: EngineId) {
         self.crash(engine);
         let now = self.clocks(engine);
-        self.nodes[engine.0].start(now);
+        self.begin_life(engine, now);
+    }
+
+    fn begin_life(&mut self, engine: EngineId, now: Now) {
+        let world_secs = self.now().unix_secs;
+        let node = &mut self.nodes[engine.0];
+        node.start(now);
+        node.begin_ledger(world_secs);
     }
 
     /// An engine crashes: what was not durable is gone, or became so at the last moment.
@@ -80,8 +88,9 @@ impl World {
         }
         self.note(engine, "starts", "");
         let now = self.clocks(engine);
-        self.nodes[engine.0].start(now);
+        self.begin_life(engine, now);
         self.tell_wishes(engine);
+        self.tell_held(engine);
     }
 
     /// Tells an engine everything that it is to sync.

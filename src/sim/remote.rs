@@ -181,6 +181,10 @@ impl Remote {
         clients.into_iter().collect()
     }
 
+    pub(super) fn say_to_all(&self, frame: &str) -> Vec<Delivery> {
+        self.clients.iter().map(|client| (*client, Said::Frame(frame.to_owned()), Duration::ZERO)).collect()
+    }
+
     /// A frame of a client passes the tampers from the outside in.
     pub(super) fn receive(&mut self, client: ClientId, frame: String, now: Now) -> Vec<Delivery> {
         if !self.clients.contains(&client) {

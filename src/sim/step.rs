@@ -7,7 +7,7 @@ use super::node::EngineId;
 use super::remote::{Delivery, Remote};
 use super::wire::{LATENCY, Passage, up_to};
 use super::world::{Ending, Happening, World};
-use crate::engine::{ConnId, Input};
+use crate::engine::{Command, ConnId, Input};
 use crate::protocol::RelayUrl;
 use crate::runtime::{CloseReason, Frame, Instant};
 use crate::serve::ClientId;
@@ -24,11 +24,15 @@ impl World {
             return;
         }
         node.handles += 1;
+        if matches!(input, Input::Command(Command::Accepted { .. })) {
+            node.note_told();
+        }
         node.engine.handle(input, now);
         let effects = node.effects();
         self.check_effects(engine, effects.iter());
         self.check_sizes(engine);
         self.perform_all(engine, effects);
+        self.nodes[engine.0].settle_ledger();
     }
 
     /// Runs for so long.
@@ -111,6 +115,7 @@ impl World {
                 self.input(engine, input);
             }
             Happening::Durable(engine, _, ticket, batch, result) => self.make_durable(engine, ticket, batch, result),
+            Happening::FromClients(engine, _, events) => self.store_from_clients(engine, events),
             Happening::ToEngine(engine, _, conn, frame) => self.arrive(engine, conn, frame),
             Happening::Cut(engine, _, conn, ending) => self.end(engine, conn, ending),
             Happening::Open(engine, _, conn, url, client) => {
@@ -145,6 +150,7 @@ impl World {
         let (engine, life) = match &happening {
             Happening::Input(engine, life, _)
             | Happening::Durable(engine, life, ..)
+            | Happening::FromClients(engine, life, ..)
             | Happening::ToEngine(engine, life, ..)
             | Happening::Cut(engine, life, ..)
             | Happening::Open(engine, life, ..)

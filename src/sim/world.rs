@@ -30,6 +30,8 @@ pub(super) enum Happening {
     Input(EngineId, u64, Input),
     /// A batch becomes durable, or fails to.
     Durable(EngineId, u64, Ticket, Batch, Result<(), String>),
+    /// What clients of an engine's own relay service published, and was judged good, reaches its store.
+    FromClients(EngineId, u64, Vec<Event>),
     /// A frame arrives at an engine.
     ToEngine(EngineId, u64, ConnId, Frame),
     /// A connection has come to its end, as the engine's end sees it.
@@ -78,6 +80,8 @@ pub struct World {
     pub(super) rng: Rng,
     /// Faults of the network, the disks, the processes and the clocks that took effect, by kind.
     pub(super) injected: BTreeMap<&'static str, u64>,
+    /// Nothing more is to be discovered: what is wanted of relays does not change any more.
+    pub(super) is_settled: bool,
     /// Frames that engines sent.
     pub frames_up: u64,
     /// Bytes on their way to a relay on one connection, beyond which it is given up, as by a runtime.
@@ -112,6 +116,7 @@ impl World {
             trace: Trace::default(),
             rng: Rng::new(seed),
             injected: BTreeMap::new(),
+            is_settled: false,
             frames_up: 0,
             outbound_bytes_max: 4 << 20,
         }
@@ -220,6 +225,9 @@ impl World {
         {
             watch.link.disturb();
         }
+        if let Command::Discover(config) = &command {
+            self.note_config(engine, config);
+        }
         self.input(engine, Input::Command(command));
     }
 
@@ -229,6 +237,12 @@ impl World {
         for client in self.relay_mut(url).close_all(now) {
             self.end_wire(client, LATENCY, Ending::Closed(words.to_owned()));
         }
+    }
+
+    /// A relay says this to everybody.
+    pub fn say(&mut self, url: &RelayUrl, frame: &str) {
+        let deliveries = self.relay_mut(url).say_to_all(frame);
+        self.deliver(deliveries);
     }
 
     /// The wall clock steps.

@@ -63,8 +63,16 @@ pub struct Coverage {
     /// them in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packed: Option<Box<Filter>>,
+    /// The [rules](crate::discover::Rules) by which was decided what is wanted of what came; zero where all is.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rules: u64,
     /// Proven windows, newest first, disjoint.
     pub windows: Vec<Proof>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// One proven window.

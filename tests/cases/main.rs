@@ -6,6 +6,7 @@ mod authentication;
 mod convergence;
 mod discovery;
 mod faults;
+mod health;
 mod kills;
 mod limits;
 mod link;

@@ -165,7 +165,7 @@ proptest! {
                             bench.promised.insert(marks, genuine.clone());
                             let proof = Proof::new(Window::ALL, Method::Req, marks);
                             let relay = RelayUrl::parse(&format!("wss://r{relay}.example")).expect("a URL");
-                            let mark = Coverage { relay, filter: FilterKey::of(&Filter::new()), packed: None, windows: vec![proof] };
+                            let mark = Coverage { relay, filter: FilterKey::of(&Filter::new()), packed: None, rules: 0, windows: vec![proof] };
                             bench.pipeline.push_mark(source, mark, choice % 8 == 0);
                         }
                     }

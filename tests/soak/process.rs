@@ -23,10 +23,22 @@ const END_MAX: Duration = Duration::from_secs(10);
 const KEY: &str = "67dea2ed018072d675f5415ecfaed7d2597555e202d85b3d65ea4e58d2d92ffa";
 
 pub(crate) struct Daemon {
-    child: Child,
+    child: Ending,
     logs: Logs,
     relay_url: RelayUrl,
     admin: SocketAddr,
+}
+
+/// A process that is killed when this is dropped, as when the soak fails.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // Both succeed for a child that has ended already.
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            eprintln!("the daemon could not be ended: {error}");
+        }
+    }
 }
 
 /// How it ended.
@@ -39,34 +51,31 @@ pub(crate) struct End {
 impl Daemon {
     pub(crate) async fn start(folder: &Path, world: &World) -> Result<Self, Fault> {
         let config = write_config(folder, world)?;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_relaysync"))
+        let child = Command::new(env!("CARGO_BIN_EXE_relaysync"))
             .arg("run")
             .arg("--config")
             .arg(config)
             .env_remove("RUST_LOG")
             .stdin(Stdio::null())
+            .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
-        let stderr = child.stderr.take().ok_or("it is piped")?;
+        let mut child = Ending(child);
+        let stderr = child.0.stderr.take().ok_or("it is piped")?;
         let mut logs = Logs::read(stderr, &folder.join("daemon.log"))?;
         let addresses = async {
             let relay_url = RelayUrl::parse(&logs.wait_for("the relay listens at ").await?)?;
             let admin = logs.wait_for("metrics and status are at http://").await?.parse()?;
             Ok::<_, Fault>((relay_url, admin))
         };
-        let found = tokio::time::timeout(START_MAX, addresses).await;
-        match found.map_err(Fault::from).and_then(|found| found) {
-            Ok((relay_url, admin)) => Ok(Self { child, logs, relay_url, admin }),
-            Err(fault) => {
-                child.kill()?;
-                child.wait()?;
-                Err(format!("the daemon does not start: {fault}; see daemon.log").into())
-            }
-        }
+        let found = tokio::time::timeout(START_MAX, addresses).await.map_err(Fault::from).and_then(|found| found);
+        let (relay_url, admin) =
+            found.map_err(|fault| format!("the daemon does not start: {fault}; see daemon.log"))?;
+        Ok(Self { child, logs, relay_url, admin })
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.child.0.id()
     }
 
     pub(crate) fn relay_url(&self) -> &RelayUrl {
@@ -103,17 +112,14 @@ impl Daemon {
         let begun = Instant::now();
         Command::new("kill").args(["-TERM", &self.pid().to_string()]).status()?;
         let status = loop {
-            match self.child.try_wait()? {
+            match self.child.0.try_wait()? {
                 Some(status) => break Some(status),
                 None if begun.elapsed() > END_MAX => break None,
                 None => std::thread::sleep(Duration::from_millis(20)),
             }
         };
         let took = begun.elapsed();
-        if status.is_none() {
-            self.child.kill()?;
-            self.child.wait()?;
-        }
+        drop(self.child);
         Ok(End { status, took, logs: self.logs.end()? })
     }
 }
@@ -150,8 +156,8 @@ format = "json"
 [sync]
 backoff_base = "1s"
 backoff_max = "15s"
-gap_retry_base = "30s"
-live_retry = "30s"
+gap_retry_base = "10s"
+live_retry = "10s"
 full_pass_min = "10m"
 full_pass_max = "15m"
 "#,

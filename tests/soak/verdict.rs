@@ -45,8 +45,12 @@ pub(crate) async fn reach(plan: &Plan, world: &World, daemon: Daemon, mut sample
     let held = loop {
         let held = mirror.look().await?;
         samples.take(&daemon, world.events().len()).await?;
-        if held == wanted || begun.elapsed() > plan.recovery_max {
-            break held;
+        match held {
+            Ok(held) if held == wanted || begun.elapsed() > plan.recovery_max => break held,
+            Err(gap) if begun.elapsed() > plan.recovery_max => {
+                return Err(format!("the daemon's relay cannot be read as a whole: {gap}").into());
+            }
+            _ => {}
         }
         tokio::time::sleep(LOOK_INTERVAL).await;
     };

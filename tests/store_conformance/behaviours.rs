@@ -438,6 +438,7 @@ pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
         relay: RelayUrl::parse(relay).unwrap(),
         filter: FilterKey::of(&filter(kinds)),
         packed: (relay == "wss://b.example").then(|| Box::new(filter(r##"{"#e":["x"]}"##))),
+        rules: until,
         windows: vec![Proof::new(Window { since: 0, until }, Method::Req, until + 1)],
     };
     let marks = [mark("wss://a.example", "{}", 1), mark("wss://b.example", "{}", 2)];

@@ -31,6 +31,7 @@ fn numbered(n: u32) -> Batch {
         relay: relaysync::protocol::RelayUrl::parse("wss://a.example").expect("a URL"),
         filter: relaysync::protocol::FilterKey::of(&filter("{}")),
         packed: None,
+        rules: 0,
         windows: vec![Proof::new(window, Method::Req, 0)],
     };
     Batch { coverage: vec![mark], ..batch(&drafts) }

@@ -16,7 +16,11 @@ impl Relay {
         if !self.live_due || !self.is_to_follow() {
             return;
         }
-        self.live_due = false;
+        // Where there are more than the relay allows, they are not gone through for nothing with every frame.
+        if self.lives.waits_for_room && !self.make_room_for_live(ctx) {
+            return;
+        }
+        (self.live_due, self.lives.waits_for_room) = (false, false);
         self.lives.group(&self.budget, ctx.tickets);
         for id in self.lives.in_order() {
             let Some(live) = self.lives.get(id).filter(|live| live.refused.is_none()) else { continue };
@@ -26,7 +30,7 @@ impl Relay {
                 (None, _) if self.make_room_for_live(ctx) => self.open_one_live(id, ctx),
                 (None, _) => {
                     self.last_error = Some("too few subscriptions allowed for all to be live".to_owned());
-                    self.live_due = true;
+                    (self.live_due, self.lives.waits_for_room) = (true, true);
                     break;
                 }
             }
@@ -78,6 +82,9 @@ impl Relay {
             return;
         }
         let most = self.budget.subscriptions_max().saturating_sub(1);
+        if self.session.open_reqs() <= most {
+            return;
+        }
         let mut open = 0;
         for id in self.lives.in_order() {
             let Some(live) = self.lives.get_mut(id).filter(|live| live.subscription.is_some()) else { continue };
@@ -121,6 +128,20 @@ impl Relay {
     fn end_handover(&mut self, ctx: &mut Ctx<'_>) {
         for subscription in self.lives.end_handover() {
             self.close_subscription(subscription, ctx);
+        }
+    }
+
+    /// One of the subscriptions that others replace has ended before those are served: what comes between is to be fetched.
+    fn break_handover(&mut self, words: &str, ctx: &mut Ctx<'_>) {
+        self.end_handover(ctx);
+        let session = &self.session;
+        let is_served = |id| session.subscription(id).is_some_and(|open| open.answered);
+        for live in self.lives.iter_mut().filter(|live| !live.subscription.is_some_and(is_served)) {
+            live.since_secs = None;
+            self.stale.extend(live.packs.iter().cloned());
+        }
+        if Refusal::read(words) == Refusal::RateLimited {
+            self.rest(words, ctx);
         }
     }
 
@@ -182,7 +203,10 @@ impl Relay {
         self.note_live(ctx.now);
         self.close_subscription(id, ctx);
         let others = self.session.open_reqs();
-        self.lives.retiring.retain(|retiring| *retiring != id);
+        if self.lives.retiring.contains(&id) {
+            self.break_handover(words, ctx);
+            return;
+        }
         let Some(live) = self.lives.get_mut(owner) else { return };
         live.subscription = None;
         live.last_refusal = Some(words.to_owned());

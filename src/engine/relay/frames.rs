@@ -152,7 +152,7 @@ impl Relay {
         self.counters.unwanted += 1;
         let id = event.id.to_bytes();
         if ANNOUNCEMENT_KINDS.contains(&event.kind_number()) {
-            ctx.refused.insert(id, ctx.config.refused_ids_max);
+            ctx.refused.insert(event, self.number, ctx.config);
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.handle_unwanted(id, ctx.config);
@@ -267,18 +267,20 @@ impl Relay {
         match Refusal::read_notice(words) {
             Refusal::RateLimited => self.rest(words, ctx),
             Refusal::TooManySubscriptions => {
-                if let Some(id) = self.session.newest_unanswered(reqs) {
+                if let Some(id) = self.session.newest_unanswered(ctx.now.instant, reqs) {
                     // It may have meant another one: then this one is open there.
                     self.learn_subscriptions(id, true, words, ctx);
                 }
             }
             Refusal::NoNegentropy => {
-                if let Some(id) = self.session.newest_unanswered(|purpose| purpose == Purpose::Negentropy) {
+                if let Some(id) =
+                    self.session.newest_unanswered(ctx.now.instant, |purpose| purpose == Purpose::Negentropy)
+                {
                     self.end_request(id, Answer::Refused(words.to_owned()), false, ctx);
                 }
             }
             Refusal::AuthRequired => {
-                if let Some(id) = self.session.newest_unanswered(|_| true) {
+                if let Some(id) = self.session.newest_unanswered(ctx.now.instant, |_| true) {
                     self.require_auth(id, words, ctx);
                 }
             }

@@ -116,7 +116,11 @@ impl Relay {
         self.auth_wait_until = None;
         self.lives.reset();
         // Who publishes to a relay looks at everything when it is back.
-        self.outbox.give_up();
+        self.outbox = self.outbox.emptied();
+        if self.options.live && self.options.direction.is_up() {
+            // What is stored meanwhile, histories under way do not know of.
+            self.stale.extend(self.histories.values().map(|history| history.pack.clone()));
+        }
         for history in self.histories.values_mut() {
             history.handle_connection_lost(&self.budget);
         }

@@ -76,11 +76,14 @@ pub(super) struct Lives {
     pub continued: (BTreeSet<Pack>, u64),
     /// `limit: 0` was not understood for packs of several.
     by_since: bool,
+    /// All that can be done until a subscription ends is done.
+    pub waits_for_room: bool,
 }
 
 impl Lives {
     /// This is to be followed, if it is to have a subscription of its own.
     pub(super) fn add(&mut self, pack: &Pack) {
+        self.waits_for_room = false;
         if pack.is_followed() && !self.id_of.contains_key(pack) {
             self.ungrouped.insert(pack.clone());
         }
@@ -89,6 +92,7 @@ impl Lives {
     /// This is not to be followed any more. Gives back the subscription that has nothing left to follow.
     pub(super) fn remove(&mut self, pack: &Pack) -> Option<u64> {
         self.ungrouped.remove(pack);
+        self.waits_for_room = false;
         let id = self.id_of.remove(pack)?;
         let live = self.by_id.get_mut(&id)?;
         live.packs.remove(pack);
@@ -98,6 +102,7 @@ impl Lives {
 
     /// A pack that asks for less takes the place of another.
     pub(super) fn swap(&mut self, old: &Pack, new: &Pack) {
+        self.waits_for_room = false;
         if self.ungrouped.remove(old) {
             self.ungrouped.insert(new.clone());
         }
@@ -141,6 +146,7 @@ impl Lives {
     /// Dissolves the subscriptions of several packs, so that they are put together anew. What is open of them stays
     /// open until the new ones are served; `opened_secs` says since when, if it is served.
     pub(super) fn dissolve(&mut self, opened_secs: impl Fn(u64) -> Option<u64>) {
+        self.waits_for_room = false;
         let layered: Vec<HistoryId> =
             self.by_id.iter().filter(|(_, live)| live.is_layered()).map(|(id, _)| *id).collect();
         for live in layered.iter().filter_map(|id| self.by_id.remove(id)) {
@@ -181,6 +187,7 @@ impl Lives {
 
     /// The packs of this subscription go apart: the relay did not take so many together.
     pub(super) fn split(&mut self, id: HistoryId) {
+        self.waits_for_room = false;
         let Some(live) = self.by_id.remove(&id) else { return };
         self.id_of.retain(|_, of| *of != id);
         self.ungrouped.extend(live.packs);

@@ -3,6 +3,7 @@
 //! `frames` reads what the relay sends, `requests` decides what to send, `passes` what to look at again, `lifecycle`
 //! connects and gives up, `probe` finds out whether the relay is still there, `timers` knows what is due when.
 
+mod again;
 mod following;
 mod frames;
 mod lifecycle;
@@ -16,14 +17,14 @@ mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::discovery::Refused;
 use super::items::ItemCache;
 use super::pace::Pace;
+use super::refused::Refused;
 use super::{
     Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
     Ticket, Tickets,
 };
-use crate::discover::Discovery;
+use crate::discover::{Discovery, Rules};
 use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
 use crate::plan::{Pack, Packs, Progress};
@@ -31,6 +32,7 @@ use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Session};
 use crate::runtime::{CloseReason, Dial, Instant};
 use crate::store::{Coverage, Method, Outcome};
+use again::Again;
 use live::{Live, Lives};
 use passes::Retry;
 
@@ -46,6 +48,7 @@ pub(super) struct Ctx<'a> {
     pub rng: &'a mut Rng,
     pub pace: &'a mut Pace,
     pub discovery: &'a mut Option<Discovery>,
+    pub rules: Rules,
     pub refused: &'a mut Refused,
 }
 
@@ -75,11 +78,14 @@ pub(super) struct Relay {
     lives: Lives,
     /// Some live subscription is to be opened.
     live_due: bool,
+    /// There may be more small packs by now than should be, or more that can be put together.
+    consolidation_due: bool,
     /// When what the relay does not serve live is asked for next.
     live_retry_at: Option<Instant>,
     /// Interests whose history is to be fetched once more: their live subscription was opened after it had begun, or is
     /// not served. Nothing is proven of them by what comes live until then.
     stale: BTreeSet<Pack>,
+    again: Again,
     /// Filters whose last pass has left gaps.
     retries: BTreeMap<Pack, Retry>,
     /// When everything is to be begun anew.
@@ -131,8 +137,10 @@ impl Relay {
             waiting: VecDeque::new(),
             lives: Lives::default(),
             live_due: true,
+            consolidation_due: false,
             live_retry_at: None,
             stale: BTreeSet::new(),
+            again: Again::default(),
             retries: BTreeMap::new(),
             full_pass_at: None,
             polled: BTreeSet::new(),
@@ -159,6 +167,10 @@ impl Relay {
 
     pub(super) fn conn(&self) -> Option<ConnId> {
         self.session.any_conn()
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
     }
 
     pub(super) fn options(&self) -> RelayOptions {
@@ -239,6 +251,7 @@ impl Relay {
             self.methods.extend(&history.methods);
             self.relied_on_secs = [self.relied_on_secs, history.relied_on_secs()].into_iter().flatten().min();
             self.progress.confirm(&history.pack);
+            self.consolidation_due = true;
             self.plan_after(&history, ctx);
             for gap in history.gaps {
                 self.add_gap(gap, ctx.config);
@@ -269,6 +282,12 @@ impl Relay {
         for history in self.histories.values_mut() {
             history.give_up(reason);
         }
+    }
+
+    /// Is nothing wanted here, and nothing under way, so that the relay can be forgotten?
+    pub(super) fn is_forgettable(&self, now: Instant, config: &Config) -> bool {
+        let is_long_gone = self.disconnected_at.is_none_or(|at| now - at > config.quick_reconnect_max);
+        !self.is_configured && self.packs.is_empty() && self.is_done() && self.conn().is_none() && is_long_gone
     }
 
     /// Has every history come to its end?

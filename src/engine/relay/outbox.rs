@@ -54,6 +54,10 @@ impl Relay {
         if self.session.conn().is_some() {
             self.outbox.handle_loaded(records);
         }
+        if self.outbox.is_idle() {
+            // What was not there to be loaded would be remembered for ever.
+            self.outbox = self.outbox.emptied();
+        }
         self.pump(ctx);
     }
 

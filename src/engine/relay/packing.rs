@@ -4,6 +4,7 @@
 use super::{Ctx, Relay};
 use crate::ingest::Source;
 use crate::plan::{Pack, Replaced, intersect};
+use crate::protocol::FilterKey;
 use crate::store::{Coverage, Proof};
 
 impl Relay {
@@ -25,6 +26,7 @@ impl Relay {
     }
 
     fn follow(&mut self, pack: &Pack) {
+        self.consolidation_due = true;
         self.lives.add(pack);
         self.live_due = true;
     }
@@ -53,15 +55,18 @@ impl Relay {
     }
 
     fn inherit(&mut self, old: &[Pack], new: &Pack, ctx: &mut Ctx<'_>) {
-        let mut proofs = old.iter().map(|pack| self.coverage.get(pack.key()).map_or(&[][..], |mark| &mark.windows));
+        let rules = self.rules_of(new, ctx);
+        let mark = |pack: &Pack| self.coverage.get(pack.key()).filter(|mark| mark.rules == rules);
+        let mut proofs = old.iter().map(|pack| mark(pack).map_or(&[][..], |mark| &mark.windows));
         let first: Vec<Proof> = proofs.next().unwrap_or_default().to_vec();
         let windows = proofs.fold(first, |all, next| intersect(&all, next));
-        let mark = Coverage { relay: self.url.clone(), filter: new.key().clone(), packed: new.packed(), windows };
+        let (filter, packed) = (new.key().clone(), new.packed());
+        let mark = Coverage { relay: self.url.clone(), filter, packed, rules, windows };
         self.coverage.insert(mark.filter.clone(), mark.clone());
         self.push_mark(mark, ctx);
     }
 
-    fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
+    pub(super) fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
         let source = Source { relay: self.number, history: ctx.tickets.next_history() };
         ctx.pipeline.push_mark(source, mark, true);
     }
@@ -70,9 +75,19 @@ impl Relay {
     fn remove_mark(&mut self, pack: &Pack, ctx: &mut Ctx<'_>) {
         self.coverage.remove(pack.key());
         if pack.layer().is_some() {
-            let mark =
-                Coverage { relay: self.url.clone(), filter: pack.key().clone(), packed: None, windows: Vec::new() };
-            self.push_mark(mark, ctx);
+            self.push_no_mark(pack.key().clone(), ctx);
+        }
+    }
+
+    fn push_no_mark(&mut self, filter: FilterKey, ctx: &mut Ctx<'_>) {
+        let mark = Coverage { relay: self.url.clone(), filter, packed: None, rules: 0, windows: Vec::new() };
+        self.push_mark(mark, ctx);
+    }
+
+    /// The relay is forgotten: its marks go, too.
+    pub(in crate::engine) fn remove_marks(&mut self, ctx: &mut Ctx<'_>) {
+        for filter in std::mem::take(&mut self.coverage).into_keys() {
+            self.push_no_mark(filter, ctx);
         }
     }
 
@@ -86,6 +101,8 @@ impl Relay {
         self.stale.remove(pack);
         self.polled.remove(pack);
         self.retries.remove(pack);
+        // What is left of its subscription is to be sent again.
+        self.live_due = true;
         if let Some(subscription) = self.lives.remove(pack) {
             self.close_subscription(subscription, ctx);
         }
@@ -104,7 +121,7 @@ impl Relay {
     /// Makes full packs of small ones. What was fetched is not fetched again; what is followed is followed by new
     /// subscriptions before the old ones end. Packs that are under way stay as they are.
     pub(super) fn consolidate_if_due(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.options.live || !self.has_too_many_filters(ctx) {
+        if !self.options.live || !std::mem::take(&mut self.consolidation_due) || !self.has_too_many_filters(ctx) {
             return;
         }
         let before = self.lives.filters();

@@ -17,6 +17,8 @@ pub(super) struct Retry {
     wait: Duration,
     /// When its turn is; `None` while it is looked at.
     at: Option<Instant>,
+    /// Something came up while it is looked at: it has another turn, however this one ends.
+    again: bool,
 }
 
 impl Relay {
@@ -36,14 +38,20 @@ impl Relay {
         self.forget_gaps(pack.key());
         self.stale.remove(&pack);
         if let Some(retry) = self.retries.get_mut(&pack) {
-            retry.at = None;
+            (retry.at, retry.again) = (None, false);
         }
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&pack, ctx);
         // What the relay is to get is passed on as it comes; a poll is for what is new there.
         let direction = if self.polled.remove(&pack) { Direction::Down } else { self.options.direction };
+        if direction.is_up() {
+            // What an older set lacks would not be offered.
+            ctx.items.forget(pack.key());
+        }
         let options = RelayOptions { method, direction, ..self.options };
-        let parts = HistoryParts { id, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
+        let rules = self.rules_of(&pack, ctx);
+        let parts =
+            HistoryParts { id, rules, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
         let history = History::new(parts, ctx.config);
         self.histories.insert(id, history);
         Some(id)
@@ -55,7 +63,8 @@ impl Relay {
         let (window, key) = (pack.window(), pack.key());
         // What the relay lacks shows only when all that it has is known.
         let is_polled = self.polled.contains(pack);
-        let proofs = match self.coverage.get(key) {
+        let rules = self.rules_of(pack, ctx);
+        let proofs = match self.coverage.get(key).filter(|mark| mark.rules == rules) {
             Some(coverage) if is_polled || !self.options.direction.is_up() => coverage.windows.as_slice(),
             _ => &[],
         };
@@ -88,6 +97,7 @@ impl Relay {
     /// Begins everything anew, pending and confirmed, and relies on nothing that was proven before. Live subscriptions
     /// stay open.
     fn begin_full_pass(&mut self, ctx: &mut Ctx<'_>) {
+        self.absorb(ctx);
         self.drop_histories(|_| true, ctx);
         self.waiting.clear();
         self.coverage.clear();
@@ -127,7 +137,8 @@ impl Relay {
 
     /// A pass over a filter has ended: if with gaps, it is looked at again, later each time.
     pub(super) fn plan_after(&mut self, history: &History, ctx: &Ctx<'_>) {
-        if history.gaps.is_empty() {
+        let again = self.retries.get(&history.pack).is_some_and(|retry| retry.again);
+        if history.gaps.is_empty() && !again {
             self.retries.remove(&history.pack);
             return;
         }
@@ -137,13 +148,16 @@ impl Relay {
         let (base, most) = (ctx.config.gap_retry_base, ctx.config.full_pass_min);
         let before = self.retries.get(&history.pack);
         let wait = before.map_or(base, |retry| retry.wait.saturating_mul(2)).min(most);
-        self.retries.insert(history.pack.clone(), Retry { wait, at: Some(ctx.now.instant + wait) });
+        self.retries.insert(history.pack.clone(), Retry { wait, at: Some(ctx.now.instant + wait), again: false });
     }
 
-    /// This is to be looked at again, as if it had a gap.
+    /// This is to be looked at again, as if it had a gap; once more, if that is being done.
     pub(super) fn plan_retry(&mut self, pack: Pack, ctx: &Ctx<'_>) {
-        let wait = ctx.config.gap_retry_base;
-        self.retries.entry(pack).or_insert(Retry { wait, at: Some(ctx.now.instant + wait) });
+        let again = self.histories.values().any(|history| history.pack == pack);
+        let (wait, at) = (ctx.config.gap_retry_base, ctx.now.instant + ctx.config.gap_retry_base);
+        let retry = self.retries.entry(pack).or_insert(Retry { wait, at: Some(at), again });
+        retry.again |= again;
+        retry.at.get_or_insert(at);
     }
 
     /// When the next filter is to be looked at again.
@@ -194,6 +208,31 @@ impl Relay {
         let live = self.lives.of(pack)?;
         let open = self.session.subscription(live.subscription?).filter(|open| open.answered && !live.is_changed)?;
         Some((live.since_secs.unwrap_or(open.opened_secs), live.is_dated))
+    }
+
+    /// The number of the rules by which is decided what of this pack is wanted.
+    pub(super) fn rules_of(&self, pack: &Pack, ctx: &Ctx<'_>) -> u64 {
+        match (self.options.trusted, pack.is_announcements()) {
+            (true, _) => 0,
+            (false, true) => ctx.rules.announcements,
+            (false, false) => ctx.rules.others,
+        }
+    }
+
+    /// The rules have changed: what was fetched by others is fetched again.
+    pub(in crate::engine) fn handle_rules(&mut self, ctx: &mut Ctx<'_>) {
+        let is_outdated = |pack: &&Pack| {
+            let rules = self.rules_of(pack, ctx);
+            self.coverage.get(pack.key()).is_none_or(|mark| mark.rules != rules)
+        };
+        let outdated: Vec<Pack> = self.progress.target().iter().filter(is_outdated).cloned().collect();
+        self.drop_histories(|history| outdated.contains(&history.pack), ctx);
+        for pack in &outdated {
+            self.progress.begin_again(pack);
+        }
+        self.waiting.retain(|pack| !outdated.contains(pack));
+        self.waiting.extend(self.progress.begin_new());
+        self.pump(ctx);
     }
 
     /// The wall clock was set back: what was proven by it as of moments that are still to come is worth nothing, and

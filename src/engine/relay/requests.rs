@@ -16,6 +16,7 @@ impl Relay {
     /// Goes on with everything, as far as possible now.
     pub(in crate::engine) fn pump(&mut self, ctx: &mut Ctx<'_>) {
         self.settle_histories(ctx);
+        self.begin_again_if_due(ctx);
         self.retry_if_due(ctx);
         self.poll_needs(ctx);
         self.connect_if_due(ctx);

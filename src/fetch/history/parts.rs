@@ -69,6 +69,8 @@ pub struct HistoryParts {
     pub relay: RelayUrl,
     /// How.
     pub options: RelayOptions,
+    /// The number of the rules by which is decided what is wanted.
+    pub rules: u64,
     /// What is left to fetch, and what is proven already.
     pub todo: Todo,
     /// Wall time, in seconds since 1970: what the relay gets from now on is not covered.

@@ -82,6 +82,12 @@ impl History {
         // Where what the relay has offered does not come is not known by its date.
         let is_delivered = self.ids.missing().is_empty();
         let windows: Vec<Proof> = if is_delivered { self.proofs.windows(current, &self.gaps) } else { Vec::new() };
-        Coverage { relay: self.relay.clone(), filter: self.key().clone(), packed: self.pack.packed(), windows }
+        Coverage {
+            relay: self.relay.clone(),
+            filter: self.key().clone(),
+            packed: self.pack.packed(),
+            rules: self.rules,
+            windows,
+        }
     }
 }

@@ -14,8 +14,8 @@ use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
 pub(super) struct Disk {
     path: PathBuf,
     config: NativeStoreConfig,
-    /// `None` after it could not be opened again. Whoever uses it holds this for reading, so that it is closed when it is
-    /// to be opened anew, and nobody finds it closed meanwhile.
+    /// `None` after it could not be opened again, or was closed for good. Whoever uses it holds this for reading, so that
+    /// it is closed when it is to be opened anew, and nobody finds it closed meanwhile.
     open: RwLock<Option<NativeStore>>,
     commits: AtomicU64,
     commits_failed: AtomicU64,
@@ -46,6 +46,11 @@ impl Disk {
         Ok(())
     }
 
+    /// Closes it for good, once what uses it has ended: another process may have it, or this one may open it anew.
+    pub(super) async fn close(&self) {
+        *self.open.write().await = None;
+    }
+
     /// The file.
     pub(super) fn file(&self) -> PathBuf {
         NativeStore::file_at(&self.path)
@@ -65,12 +70,6 @@ impl Disk {
         // The sender is ours: there will be a failure, or this waits on.
         let failure = failure.wait_for(Option::is_some).await.ok().and_then(|failure| failure.clone());
         failure.unwrap_or_default()
-    }
-
-    /// As after a failure that leaves nothing to be used.
-    #[cfg(test)]
-    pub(super) async fn close(&self) {
-        *self.open.write().await = None;
     }
 
     fn closed(&self) -> StoreError {

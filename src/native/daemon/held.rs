@@ -27,6 +27,7 @@ pub(super) async fn replay(shared: &Shared, commands: &mut Commands) -> Result<u
     for kind in Discovery::KINDS {
         events += replay_kind(shared, commands, kind).await?;
     }
+    tell(commands, Command::AllHeld).await?;
     Ok(events)
 }
 

@@ -164,6 +164,7 @@ impl Daemon {
             ended("the court", court.await);
         }
         hooked.close().await;
+        shared.disk.close().await;
     }
 }
 

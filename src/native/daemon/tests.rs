@@ -95,7 +95,7 @@ async fn rules_that_change_while_the_index_is_rebuilt_reach_the_engine() {
         assert_eq!(reloaded.changed, ["discovery.accept"]);
         while let Some(command) = inbox.next().await {
             match command {
-                Command::Accepted { .. } => assert!(shared.link.borrow().is_none()),
+                Command::Accepted { .. } | Command::AllHeld => assert!(shared.link.borrow().is_none()),
                 Command::Discover(config) => return assert_eq!(config.accept, Accept::All),
                 other => panic!("{other:?}"),
             }

@@ -89,7 +89,7 @@ impl Settings {
 
     /// How the engine is to work, discovery included.
     pub fn engine(&self) -> Config {
-        Config { discovery: self.discover(), ..self.sync.clone() }
+        Config { discovery: self.discover(), awaits_held: self.discovery.enabled, ..self.sync.clone() }
     }
 
     /// Is there neither a relay to sync with nor one to be?

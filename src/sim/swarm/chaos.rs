@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::dice::Dice;
+use super::discovering::discover_config;
 use super::setup::wish;
+use crate::discover::DiscoverConfig;
+use crate::engine::Command;
 use crate::protocol::{Event, RelayUrl};
 use crate::sim::{Connects, EngineId, NOW_SECS, World, pool};
 
@@ -24,6 +27,10 @@ enum Deed {
     FillDisk(EngineId),
     FreeDisk(EngineId),
     Wish(EngineId, RelayUrl, u64),
+    /// Discovery goes on by another configuration.
+    Reload(EngineId, Box<DiscoverConfig>),
+    /// Clients of an engine's own relay service publish these.
+    PublishTo(EngineId, Vec<Event>),
 }
 
 /// All of it, by when it is done after the beginning.
@@ -45,22 +52,60 @@ impl Chaos {
                 chaos.add(at_secs, Deed::Publish(relay, vec![event]));
             }
         }
+        chaos.add_trouble(dice, "wish", engines, relays, faults);
+        chaos
+    }
+
+    /// The same around a daemon that discovers: `later` is what is published meanwhile, by others and by its own clients.
+    pub(super) fn draw_discovering(
+        dice: &mut Dice,
+        engine: EngineId,
+        relays: &[RelayUrl],
+        later: &[Event],
+        faults: &mut Vec<String>,
+    ) -> Self {
+        let lasts = dice.pick(&[30, 120, 600, 1_800, 7_200, 14_400]);
+        let mut chaos = Self { deeds: BTreeMap::new(), lasts: Duration::from_secs(lasts) };
+        for event in later {
+            let at_secs = moment(dice, event, lasts);
+            let deed = match dice.chance(1, 4) {
+                true => Deed::PublishTo(engine, vec![event.clone()]),
+                false => Deed::Publish(dice.pick(relays), vec![event.clone()]),
+            };
+            chaos.add(at_secs, deed);
+        }
+        for _ in 0..dice.pick(&[0, 1, 3]) {
+            let from = dice.below(later.len() as u64) as usize;
+            let some: Vec<Event> = later.iter().skip(from).take(5).cloned().collect();
+            chaos.add(dice.below(lasts), Deed::PublishTo(engine, some));
+        }
+        chaos.add_trouble(dice, "reload", &[engine], relays, faults);
+        chaos
+    }
+
+    fn add_trouble(
+        &mut self,
+        dice: &mut Dice,
+        last: &'static str,
+        engines: &[EngineId],
+        relays: &[RelayUrl],
+        faults: &mut Vec<String>,
+    ) {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        for kind in ["crash", "crash in the middle", "sleep", "clock", "cut", "absence", "full disk", "wish"] {
+        for kind in ["crash", "crash in the middle", "sleep", "clock", "cut", "absence", "full disk", last] {
             if !dice.chance(1, 3) {
                 continue;
             }
             let times = dice.pick(&[1, 2, 5]);
             counts.insert(kind, times);
-            (0..times).for_each(|_| chaos.add_kind(dice, kind, engines, relays));
+            (0..times).for_each(|_| self.add_kind(dice, kind, engines, relays));
         }
         let counts: Vec<String> = counts.iter().map(|(kind, times)| format!("{times} × {kind}")).collect();
         faults.push(format!(
             "{} within {:?}",
             if counts.is_empty() { "nothing".into() } else { counts.join(", ") },
-            chaos.lasts
+            self.lasts
         ));
-        chaos
     }
 
     fn add(&mut self, at_secs: u64, deed: Deed) {
@@ -94,6 +139,7 @@ impl Chaos {
                 self.add(freed, Deed::FreeDisk(engine));
                 Deed::FillDisk(engine)
             }
+            "reload" => Deed::Reload(engine, Box::new(discover_config(dice))),
             _ => Deed::Wish(engine, relay, dice.seed()),
         };
         self.add(at, deed);
@@ -136,6 +182,11 @@ impl Deed {
                 world.inject("wish changed");
                 wish(world, &mut Dice(crate::engine::Rng::new(seed)), engine, &relay);
             }
+            Self::Reload(engine, config) => {
+                world.inject("acceptance reloaded");
+                world.command(engine, Command::Discover(config));
+            }
+            Self::PublishTo(engine, events) => world.publish_to(engine, &events),
         }
     }
 }
@@ -146,9 +197,14 @@ fn later_events(dice: &mut Dice, lasts: u64) -> Vec<(u64, Event)> {
     let mut events = Vec::new();
     for _ in 0..dice.between(1, 6) {
         let event = dice.pick(pool);
-        let dated = event.created_at_secs().saturating_sub(NOW_SECS);
-        let at = if dated <= lasts && dice.chance(3, 4) { dated } else { dice.below(lasts + 1) };
-        events.push((at.min(lasts), event));
+        events.push((moment(dice, &event, lasts), event));
     }
     events
+}
+
+/// When an event is published, in seconds after the beginning.
+fn moment(dice: &mut Dice, event: &Event, lasts: u64) -> u64 {
+    let dated = event.created_at_secs().saturating_sub(NOW_SECS);
+    let at = if dated <= lasts && dice.chance(3, 4) { dated } else { dice.below(lasts + 1) };
+    at.min(lasts)
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use super::setup::Setup;
 use crate::engine::{GapReason, Phase, Sizes};
+use crate::protocol::RelayUrl;
+use crate::sim::node::Wish;
 use crate::sim::{EngineId, Remote, World};
 use crate::store::Method;
 
@@ -19,11 +21,17 @@ const JOB_EVERY: Duration = Duration::from_secs(600);
 const WATCHED: Duration = Duration::from_secs(600);
 const WATCHES: u32 = 3;
 
+/// Whatever is begun then comes to its end within this.
+const THROUGH_WITHIN: Duration = Duration::from_secs(60);
+
 /// How long all links stand before they break: longer than any absence that costs little.
 const BLIP_AFTER: Duration = Duration::from_secs(16 * 60);
 
 /// How long is looked at what follows when all links break.
 const BLIP: Duration = Duration::from_secs(120);
+
+/// Frames that an engine may send for each filter that is polled, while the network is watched.
+const POLL_FRAMES: u64 = 16;
 
 /// Frames that an engine may send a relay while there is nothing to do: a probe and its end, every minute.
 const IDLE_FRAMES_A_MINUTE: u64 = 4;
@@ -112,32 +120,54 @@ impl Setup {
             self.world.run(WATCHED);
             said = self.world.frames_up - before;
             let links = (self.engines.len() * self.relays.len()) as u64;
-            let is_silent = said <= links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60;
-            if is_silent && self.pending().is_empty() {
+            let idle = links * IDLE_FRAMES_A_MINUTE * WATCHED.as_secs() / 60;
+            let is_silent = said <= idle + self.polled_filters() * POLL_FRAMES;
+            // What is polled or probed may be under way just now.
+            let engines = self.engines.clone();
+            let is_through = |world: &World| pending(world, &engines).is_empty();
+            if is_silent && self.world.run_until(THROUGH_WITHIN, is_through) {
                 return;
             }
         }
-        panic!("{said} frames sent in {WATCHED:?} although everything is there; pending: {:?}", self.pending());
+        panic!(
+            "{said} frames sent in {WATCHED:?} although everything is there; pending: {:?}",
+            pending(&self.world, &self.engines)
+        );
+    }
+
+    /// Filters that discovering engines ask for again and again, as relays do not serve them live.
+    fn polled_filters(&self) -> u64 {
+        let discovering = self.engines.iter().filter(|engine| self.world.node(**engine).config.discovery.is_some());
+        let polled = discovering.flat_map(|engine| {
+            let (reports, wanted) = (self.world.node(*engine).reports(), self.world.wanted_relays(*engine));
+            let polls = reports.into_iter().filter(|report| report.phase == Phase::Polling);
+            polls
+                .filter_map(|report| wanted.get(&report.relay).map(|(interests, _)| interests.clone()))
+                .collect::<Vec<_>>()
+        });
+        polled.flatten().map(|interest| interest.packs().len() as u64).sum()
     }
 
     /// All links break for a moment, after they have stood for a while: what that may cost is checked by the world.
     pub(super) fn blip(&mut self) {
+        self.world.is_settled = true;
         self.world.run(BLIP_AFTER);
         for url in &self.relays {
             self.world.cut(url, "");
         }
         self.world.run(BLIP);
     }
+}
 
-    /// What engines hold that are not through with something.
-    fn pending(&self) -> Vec<Sizes> {
-        let sizes = self.engines.iter().map(|engine| self.world.node(*engine).sizes());
-        let is_pending = |sizes: &Sizes| {
-            let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
-            work + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
-        };
-        sizes.filter(is_pending).collect()
-    }
+/// What engines hold that are not through with something.
+fn pending(world: &World, engines: &[EngineId]) -> Vec<Sizes> {
+    let sizes = engines.iter().map(|engine| world.node(*engine).sizes());
+    let is_pending = |sizes: &Sizes| {
+        let work = sizes.pipeline_events + sizes.pipeline_ids + sizes.store_questions;
+        let wanted = sizes.discovery.changes + sizes.outbox_events;
+        work + wanted + sizes.histories + sizes.histories_waiting + sizes.history_ids > 0
+    };
+    sizes.filter(is_pending).collect()
 }
 
 /// Gaps that remain though everything is there. What the relay knows to be taken back by its author it does not take
@@ -154,18 +184,17 @@ fn is_inherent(reason: &GapReason, relay: &Remote, method: Option<Method>) -> bo
 /// Has an engine everything that it wants, and does it say so?
 fn is_whole(world: &World, engine: EngineId) -> bool {
     let node = world.node(engine);
-    if !node.is_up() {
+    if !node.is_up() || node.config.one_shot && node.ended.is_none() {
         return false;
     }
-    let says = node.reports().iter().all(|report| {
-        let Some((_, options)) = node.wishes.get(&report.relay).filter(|(interests, _)| !interests.is_empty()) else {
-            return true;
-        };
-        let relay = world.relay(&report.relay);
+    let (wanted, reports) = (world.wanted_relays(engine), node.reports());
+    let is_well = |(url, (_, options)): (&RelayUrl, &Wish)| {
+        let Some(report) = reports.iter().find(|report| report.relay == *url) else { return false };
+        let relay = world.relay(url);
         let is_settled = matches!(report.phase, Phase::Live | Phase::Polling | Phase::Done);
         let is_true = report.complete == report.gaps.is_empty();
         is_settled && is_true && report.gaps.iter().all(|gap| is_inherent(&gap.reason, relay, options.method))
-    });
-    says && (!node.config.one_shot || node.ended.is_some())
-        && node.wishes.keys().all(|relay| world.lacks(engine, relay).is_empty() && world.owes(engine, relay).is_empty())
+    };
+    wanted.iter().all(is_well)
+        && wanted.keys().all(|url| world.lacks(engine, url).is_empty() && world.owes(engine, url).is_empty())
 }

@@ -5,6 +5,7 @@
 
 mod chaos;
 mod dice;
+mod discovering;
 mod end;
 pub mod faults;
 mod setup;
@@ -18,9 +19,23 @@ use std::time::Duration;
 use crate::engine::Planted;
 use setup::Setup;
 
+/// Which worlds a seed is played in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Worlds {
+    /// One of engines that are told what to sync, and after it for one seed in three one with a daemon that discovers.
+    #[default]
+    Drawn,
+    /// One of engines that are told what to sync.
+    Told,
+    /// One with a daemon that discovers relays.
+    Discovering,
+}
+
 /// How a seed is played.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
+    /// Which worlds it is played in.
+    pub worlds: Worlds,
     /// A fault put into the engines on purpose.
     pub planted: Option<Planted>,
     /// Told every line of the trace, as it happens.
@@ -75,12 +90,48 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// Something that must always hold did not.
 pub fn run(seed: u64, options: &Options) -> Result<Summary, Box<Failure>> {
+    let discovers = match options.worlds {
+        Worlds::Drawn => discovering::is_drawn(seed),
+        Worlds::Told => false,
+        Worlds::Discovering => true,
+    };
+    let first = (options.worlds != Worlds::Discovering).then_some(Setup::draw as Draw);
+    let draws = first.into_iter().chain(discovers.then_some(discovering::draw as Draw));
+    let mut whole: Option<Summary> = None;
+    for draw in draws {
+        let summary = play_world(draw, seed, options)?;
+        match &mut whole {
+            Some(whole) => whole.add(summary),
+            None => whole = Some(summary),
+        }
+    }
+    Ok(whole.expect("a seed is played in one world at least"))
+}
+
+/// Makes a world of a seed.
+type Draw = fn(u64, &Options) -> Setup;
+
+fn play_world(draw: Draw, seed: u64, options: &Options) -> Result<Summary, Box<Failure>> {
     let mut setup = None;
-    let played = catch_unwind(AssertUnwindSafe(|| play(setup.insert(Setup::draw(seed, options)), seed)));
+    let played = catch_unwind(AssertUnwindSafe(|| play(setup.insert(draw(seed, options)), seed)));
     played.map_err(|panic| {
         let (faults, trace) = setup.map_or_else(Default::default, |setup| (setup.faults, setup.world.trace_lines()));
         Box::new(Failure { seed, why: words_of(panic.as_ref()), faults, trace })
     })
+}
+
+impl Summary {
+    /// Adds what became of the same seed in another world.
+    fn add(&mut self, other: Self) {
+        self.trace_hash = self.trace_hash.rotate_left(1) ^ other.trace_hash;
+        self.virtual_time += other.virtual_time;
+        self.converged_after = self.converged_after.max(other.converged_after);
+        self.handles += other.handles;
+        self.events += other.events;
+        for (kind, times) in other.injected {
+            *self.injected.entry(kind).or_default() += times;
+        }
+    }
 }
 
 fn play(setup: &mut Setup, seed: u64) -> Summary {

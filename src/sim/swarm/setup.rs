@@ -1,5 +1,6 @@
 //! What a seed makes: relays with their events and faults, engines with their wishes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::chaos::Chaos;
@@ -32,17 +33,17 @@ pub(super) struct Setup {
 }
 
 impl Setup {
+    /// Without anybody.
+    pub(super) fn new(seed: u64, options: &super::Options) -> Self {
+        let mut world = World::with_seed(seed);
+        world.tell_trace(options.tell);
+        let (engines, relays, faults) = (Vec::new(), Vec::new(), Vec::new());
+        Self { world, engines, relays, chaos: Chaos::default(), faults, events: 0 }
+    }
+
     pub(super) fn draw(seed: u64, options: &super::Options) -> Self {
         let mut dice = Dice(Rng::new(seed));
-        let mut setup = Self {
-            world: World::with_seed(dice.seed()),
-            engines: Vec::new(),
-            relays: Vec::new(),
-            chaos: Chaos::default(),
-            faults: Vec::new(),
-            events: 0,
-        };
-        setup.world.tell_trace(options.tell);
+        let mut setup = Self::new(dice.seed(), options);
         let most = dice.pick(&[10, 60, 60, 150, 150, 400]);
         let events = some_events(&mut dice, most);
         setup.events = events.len() as u64;
@@ -61,12 +62,17 @@ impl Setup {
         let url = format!("wss://relay{number}.example");
         let share = dice.between(1, 10);
         let held: Vec<Event> = events.iter().filter(|_| dice.chance(share, 10)).cloned().collect();
-        let config = relay_config(dice, &url);
-        let mut remote = Remote::configured(config.clone(), &held);
+        self.place(dice, &url, &held, (number > 0).then(pool));
+    }
+
+    /// Adds a relay that holds these events; with faults, if `pool` has all events that it may come to have.
+    pub(super) fn place(&mut self, dice: &mut Dice, url: &str, held: &[Event], pool: Option<&Arc<[Event]>>) {
+        let config = relay_config(dice, url);
+        let mut remote = Remote::configured(config.clone(), held);
         remote.is_recorded = false;
         let mut names = vec![format!("{} events", held.len())];
-        if number > 0 {
-            let drawn = faults::draw(&mut Rng::new(dice.seed()), pool());
+        if let Some(pool) = pool {
+            let drawn = faults::draw(&mut Rng::new(dice.seed()), pool);
             names.extend(drawn.names);
             remote = drawn.tampers.into_iter().fold(remote, Remote::tamper_boxed);
             remote.info = drawn.info;
@@ -80,7 +86,7 @@ impl Setup {
         }
         let negentropy = if config.negentropy { "NIP-77" } else { "no NIP-77" };
         self.faults.push(format!("{url}: {negentropy}, pages of {}, {}", config.page_events_max, names.join(", ")));
-        let url = self.world.add_relay(&url, remote);
+        let url = self.world.add_relay(url, remote);
         self.relays.push(url);
     }
 
@@ -91,7 +97,18 @@ impl Setup {
         let engine = self.world.add_engine(config);
         let held = some_events(dice, self.events.max(10));
         let held = if dice.chance(1, 2) { held } else { Vec::new() };
-        self.world.give(engine, &held);
+        self.equip(dice, engine, &held, if one_shot { "one shot" } else { "daemon" });
+        let first = dice.below(self.relays.len() as u64) as usize;
+        for (number, relay) in self.relays.clone().into_iter().enumerate() {
+            if number == first || dice.chance(2, 3) {
+                wish(&mut self.world, dice, engine, &relay);
+            }
+        }
+    }
+
+    /// Gives an engine what it holds, and a machine that is slow and fails.
+    pub(super) fn equip(&mut self, dice: &mut Dice, engine: EngineId, held: &[Event], what: &str) {
+        self.world.give(engine, held);
         let disk = disk_faults(dice);
         let node = self.world.node_mut(engine);
         node.signs_as = Some(SIGNER);
@@ -100,18 +117,11 @@ impl Setup {
         node.disk = disk.clone();
         node.late_max = Duration::from_millis(dice.pick(&[0, 0, 0, 10, 1_000, 10_000]));
         self.faults.push(format!(
-            "{engine}: {}, holds {}, {disk:?}, timers up to {:?} late",
-            if one_shot { "one shot" } else { "daemon" },
+            "{engine}: {what}, holds {}, {disk:?}, timers up to {:?} late",
             held.len(),
             node.late_max
         ));
         self.engines.push(engine);
-        let first = dice.below(self.relays.len() as u64) as usize;
-        for (number, relay) in self.relays.clone().into_iter().enumerate() {
-            if number == first || dice.chance(2, 3) {
-                wish(&mut self.world, dice, engine, &relay);
-            }
-        }
     }
 }
 
@@ -164,7 +174,7 @@ fn relay_config(dice: &mut Dice, url: &str) -> ServeConfig {
     }
 }
 
-fn engine_config(dice: &mut Dice) -> Config {
+pub(super) fn engine_config(dice: &mut Dice) -> Config {
     let base = if dice.chance(1, 5) { Config::one_shot() } else { Config::default() };
     Config {
         page_events: dice.pick(&[20, 100, 500]),

@@ -1,6 +1,7 @@
 //! Many interests in few filters: packing, consolidating, absences and restarts.
 
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 
 use relaysync::discover::DiscoverConfig;
 use relaysync::engine::{Command, Config, Origin};
@@ -11,20 +12,21 @@ use super::support::{Discovering, OURS, address, announcement, config, url};
 use crate::support::filters_asked;
 
 /// A repository with so many issues, each with a comment that is found by the issue alone.
-fn busy(issues: u64) -> (Event, Vec<Event>, Vec<Event>) {
+pub(super) fn busy(issues: u64) -> (Event, Vec<Event>, Vec<Event>) {
     let ours = announcement("ours", &[OURS, "wss://second.example"]);
     let at = |n| NOW_SECS - 4_000 + n;
     let issue = |n| note(at(n)).by(4).kind(1621).tag("a", &address(&ours)).content(format!("issue {n}")).sign();
     let issues: Vec<Event> = (0..issues).map(issue).collect();
-    let comment = |issue: &Event| note(NOW_SECS - 90).by(5).kind(1111).tag("E", &issue.id.to_hex()).sign();
+    let comment =
+        |issue: &Event| note(issue.created_at_secs() + 2_000).by(5).kind(1111).tag("E", &issue.id.to_hex()).sign();
     let comments = issues.iter().map(comment).collect();
     (ours, issues, comments)
 }
 
-fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
+pub(super) fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
     let (ours, issues, comments) = busy(issues);
     let second: Vec<Event> = issues.iter().chain(&comments).cloned().collect();
-    let relays = [("first", Remote::with(std::slice::from_ref(&ours))), ("second", Remote::with(&second))];
+    let relays = [("first", Remote::with(from_ref(&ours))), ("second", Remote::with(&second))];
     let mut daemon = Discovering::new(config, relays);
     daemon.secs(60);
     for comment in &comments {
@@ -33,12 +35,12 @@ fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
     (daemon, ours, issues)
 }
 
-fn whole(filters: &[Filter]) -> Vec<&Filter> {
+pub(super) fn whole(filters: &[Filter]) -> Vec<&Filter> {
     let is_whole = |filter: &&Filter| filter.limit != Some(0) && filter.since.is_none() && filter.ids.is_none();
     filters.iter().filter(is_whole).collect()
 }
 
-fn comment_of(issue: &Event, daemon: &Discovering) -> Event {
+pub(super) fn comment_of(issue: &Event, daemon: &Discovering) -> Event {
     note(daemon.world.now().unix_secs).by(6).kind(1111).tag("E", &issue.id.to_hex()).sign()
 }
 
@@ -62,7 +64,7 @@ fn too_many_live_filters_are_put_together_and_nothing_is_fetched_again() {
     for n in 0..12 {
         let at = daemon.world.now().unix_secs;
         let issue = note(at).by(4).kind(1621).tag("a", &address(&ours)).content(format!("late {n}")).sign();
-        daemon.world.publish(&url("second"), std::slice::from_ref(&issue));
+        daemon.world.publish(&url("second"), from_ref(&issue));
         issues.push(issue);
         daemon.secs(20);
     }
@@ -76,7 +78,7 @@ fn too_many_live_filters_are_put_together_and_nothing_is_fetched_again() {
     assert_eq!(fetched.len(), before, "something was fetched whole twice");
     for issue in &issues {
         let comment = comment_of(issue, &daemon);
-        daemon.world.publish(&url("second"), std::slice::from_ref(&comment));
+        daemon.world.publish(&url("second"), from_ref(&comment));
         daemon.secs(2);
         assert!(daemon.holds(&comment), "{}", daemon.world.trace());
     }
@@ -90,7 +92,7 @@ fn what_came_during_a_short_absence_is_fetched_in_all_layers() {
     let asked = filters_asked(&daemon.world, &url("second")).len();
     let missed = comment_of(&issues[77], &daemon);
     daemon.world.cut(&url("second"), "");
-    daemon.world.publish(&url("second"), std::slice::from_ref(&missed));
+    daemon.world.publish(&url("second"), from_ref(&missed));
     daemon.secs(60);
     assert!(daemon.holds(&missed), "{}", daemon.world.trace());
     let asked = filters_asked(&daemon.world, &url("second")).split_off(asked);
@@ -104,7 +106,7 @@ fn a_restart_within_a_quarter_of_an_hour_is_a_quick_reconnect() {
     let (held, asked) = ([vec![ours], issues].concat(), filters_asked(&daemon.world, &url("second")).len());
     let missed = comment_of(&held[7], &daemon);
     daemon.world.crash(daemon.engine);
-    daemon.world.publish(&url("second"), std::slice::from_ref(&missed));
+    daemon.world.publish(&url("second"), from_ref(&missed));
     daemon.world.restart(daemon.engine);
     daemon.world.command(daemon.engine, Command::Accepted { events: held, origin: Origin::Held });
     daemon.secs(60);
@@ -131,8 +133,7 @@ fn an_archive_takes_what_lists_others_too() {
     let archive = DiscoverConfig { accept: relaysync::discover::Accept::All, ..config().discovery.unwrap() };
     let other = announcement("other", &["wss://second.example"]);
     let issue = note(NOW_SECS - 10).by(4).kind(1621).tag("a", &address(&other)).sign();
-    let relays =
-        [("first", Remote::with(std::slice::from_ref(&other))), ("second", Remote::with(std::slice::from_ref(&issue)))];
+    let relays = [("first", Remote::with(from_ref(&other))), ("second", Remote::with(from_ref(&issue)))];
     let mut daemon = Discovering::new(Config { discovery: Some(archive), ..config() }, relays);
     daemon.secs(30);
     daemon.holds_exactly(&[&other, &issue]);

@@ -140,7 +140,8 @@ fn found_without_last(world: &World) -> BTreeSet<[u8; 32]> {
     let roots: BTreeSet<String> = world
         .events()
         .iter()
-        .filter(|held| matches!(held.event.kind_number(), 1617 | 1618 | 1621) && there(held))
+        .filter(|held| !matches!(held.claim, Claim::Unwanted(_)) && there(held))
+        .filter(|held| matches!(held.event.kind_number(), 1617 | 1618 | 1621))
         .map(|held| held.event.id.to_hex())
         .collect();
     let names_root = |held: &WorldEvent| {

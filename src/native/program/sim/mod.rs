@@ -59,7 +59,8 @@ pub(super) async fn run(mut arguments: SimArguments) -> Result<Exit, Failure> {
     arguments.replay(env::var("SEED"))?;
     let seeds = arguments.range()?;
     let tell = arguments.trace.then_some(trace::print as fn(&str));
-    let players = Players::start(seeds.clone(), swarm::Options { planted: arguments.planted, tell });
+    let players =
+        Players::start(seeds.clone(), swarm::Options { planted: arguments.planted, tell, ..swarm::Options::default() });
     let (totals, ended) = play(players, &arguments, seeds).await?;
     trace::result().map_err(|error| Failure::new(format!("cannot write to stdout: {error}")))?;
     if arguments.json {

@@ -99,6 +99,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         progress_interval: _,
         // It has sections of its own.
         discovery: _,
+        awaits_held: _,
         // Only jobs that end know these.
         one_shot: _,
         dry_run: _,
@@ -115,6 +116,8 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         ids_per_request,
         ids_in_flight_max,
         refused_ids_max,
+        relays_kept_max,
+        refused_relays_max,
         values_per_filter_max,
         filters_per_request_max,
         request_bytes_max,
@@ -156,6 +159,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         subscriptions_max,
         "Subscriptions open at one relay, until it shows another limit.",
     );
+    keys.count("relays_kept_max", relays_kept_max, "Relays on record; beyond, those that nothing is wanted of go.");
     keys.count("histories_active_max", histories_active_max, "Filters whose past is fetched at one relay at once.");
     keys.count(
         "live_filters_max",
@@ -209,7 +213,8 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     keys.count("publish_load_events", publish_load_events, "Events read for publishing in one go.");
     keys.count_from(0, "publish_passes_max", publish_passes_max, "Further looks at what a relay lacks.");
     keys.count("outbox_events_max", outbox_events_max, "Events that wait to be passed on to one relay at once.");
-    keys.count_from(0, "refused_ids_max", refused_ids_max, "Events remembered that are not wanted, 64 bytes each.");
+    keys.count_from(0, "refused_ids_max", refused_ids_max, "Events remembered that are not wanted, 200 bytes each.");
+    keys.count("refused_relays_max", refused_relays_max, "Relays remembered for each of them, to be asked again.");
     keys.bytes("frame_bytes_max", frame_bytes_max, "The largest frame taken from a relay.");
     keys.bytes("unsolicited_bytes_max", unsolicited_bytes_max, "What a relay may send that nobody asked for.");
     keys.bytes("ingest_bytes_max", ingest_bytes_max, "While more of one relay waits to be checked, it is not read.");
