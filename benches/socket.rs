@@ -38,7 +38,11 @@ fn measure() {
 async fn receive() {
     let (_relay, address) = start();
     let connector = NativeConnector::new(SocketConfig::default()).unwrap();
-    let dial = Dial { url: RelayUrl::parse(&format!("ws://{address}")).unwrap(), frame_bytes_max: 1 << 20 };
+    let dial = Dial {
+        url: RelayUrl::parse(&format!("ws://{address}")).unwrap(),
+        frame_bytes_max: 1 << 20,
+        public_only: false,
+    };
     let (_sender, mut receiver) = connector.connect(&dial).await.unwrap();
     let (mut total, mut frames) = (0, Vec::new());
     let reason = loop {

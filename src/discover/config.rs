@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::place::Place;
 use crate::protocol::{Address, RelayUrl};
 
 /// Which repositories are ours, and how much is remembered of them.
@@ -28,7 +29,8 @@ pub struct DiscoverConfig {
     /// Relays that are targets in any case: where discovery begins. They may have private addresses.
     pub bootstrap: Vec<RelayUrl>,
     /// May announcements name relays at loopback, private and link-local addresses? Anybody can publish an announcement,
-    /// so on a host with internal services the answer is no. Names that resolve to such addresses are not seen here.
+    /// so on a host with internal services the answer is no. Names that resolve to such addresses are not seen here:
+    /// [`DiscoverConfig::is_confined`] says which relays they must not be used for.
     pub private_relays: bool,
 
     /// How long changes of targets are collected, from the first of them on, before they are handed out.
@@ -131,6 +133,22 @@ pub struct Rules {
 }
 
 impl DiscoverConfig {
+    /// Is this one of the relays that are never targets?
+    pub fn blocks_relay(&self, relay: &RelayUrl) -> bool {
+        self.block_relays.iter().any(|blocked| Place::of(blocked) == Place::of(relay))
+    }
+
+    /// Is this our own service? Then it is no target.
+    pub fn is_own(&self, relay: &RelayUrl) -> bool {
+        self.service_urls.iter().any(|own| Place::of(own) == Place::of(relay))
+    }
+
+    /// Is a relay that discovery alone asks for to be connected to at public addresses only? Whoever made its name known
+    /// may have chosen what that resolves to.
+    pub fn is_confined(&self, relay: &RelayUrl) -> bool {
+        !self.private_relays && !self.bootstrap.contains(relay)
+    }
+
     /// The rules of this configuration.
     pub fn rules(&self) -> Rules {
         let number = |text: String| {

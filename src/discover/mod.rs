@@ -43,7 +43,7 @@ pub use counters::{DiscoveryCounters, DiscoverySizes};
 pub use index::{RelayStatus, RepositoryStatus};
 pub use judge::Objection;
 pub(crate) use layer_one::{LayerOne, layer_one_of};
-pub use place::service_url;
+pub use place::{is_private_address, service_url};
 
 use self::announcement::{Announcement, first_values, identifier};
 use self::index::{Index, NewRoot};

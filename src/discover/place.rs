@@ -22,14 +22,21 @@ impl Place {
 
     /// Is it on this machine, or on a network that is not public?
     pub(super) fn is_private(&self) -> bool {
-        match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V4(address)) => is_private_v4(address),
-            Ok(IpAddr::V6(address)) => is_private_v6(address),
+        match self.host.parse() {
+            Ok(address) => is_private_address(address),
             Err(_) => PRIVATE_SUFFIXES.iter().any(|suffix| {
                 let rest = self.host.strip_suffix(suffix);
                 rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
             }),
         }
+    }
+}
+
+/// Does this address lead to this machine, or to a network that is not public?
+pub fn is_private_address(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_private_v4(address),
+        IpAddr::V6(address) => is_private_v6(address),
     }
 }
 

@@ -16,6 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::config::SocketConfig;
 use super::tls::Tls;
+use crate::discover::is_private_address;
 use crate::protocol::RelayUrl;
 use crate::runtime::ConnectError;
 
@@ -28,10 +29,22 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// Connects to the host and port of `url`.
-    pub(super) async fn open(url: &RelayUrl, config: &SocketConfig, tls: &Tls) -> Result<Self, ConnectError> {
+    /// Connects to the host and port of `url`; with `public_only` not to private addresses of it.
+    pub(super) async fn open(
+        url: &RelayUrl,
+        public_only: bool,
+        config: &SocketConfig,
+        tls: &Tls,
+    ) -> Result<Self, ConnectError> {
         let host = url.host();
-        let addresses = look_up(&host, url.port()).await?;
+        let mut addresses = look_up(&host, url.port()).await?;
+        if public_only {
+            // What the name resolves to is looked at where it is used: the next look-up may say something else.
+            addresses.retain(|address| !is_private_address(address.ip()));
+            if addresses.is_empty() {
+                return Err(ConnectError::Private(host));
+            }
+        }
         let tcp = race(addresses, config).await?;
         prepare(&tcp, config).map_err(|error| connect_error(&error))?;
         if url.is_tls() { Ok(Self::Encrypted(Box::new(tls.connect(url, tcp).await?))) } else { Ok(Self::Plain(tcp)) }

@@ -58,6 +58,21 @@ struct Shared {
     begun: AtomicU64,
     /// Those of which the subscribers were told. One is under way at a time.
     told: AtomicU64,
+    /// Events told so far.
+    events: AtomicU64,
+    /// Times that a subscriber fell behind.
+    lags: AtomicU64,
+}
+
+/// What a feed has done so far, and what waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FeedCounters {
+    /// Events told, each once, however many subscribers there are.
+    pub events: u64,
+    /// Events that wait for subscribers now, those included that wait as an id.
+    pub queued: u64,
+    /// Times that a subscriber fell behind, so that what followed has to be read from the store.
+    pub lags: u64,
 }
 
 impl Feed {
@@ -72,6 +87,16 @@ impl Feed {
         FeedReceiver { feed: self.clone(), queue }
     }
 
+    /// What happened so far, in numbers.
+    pub fn counters(&self) -> FeedCounters {
+        let subscribers: Vec<_> = lock(&self.shared.subscribers).iter().filter_map(Weak::upgrade).collect();
+        FeedCounters {
+            events: self.shared.events.load(Ordering::Relaxed),
+            queued: subscribers.iter().map(|queue| lock(&queue.waiting).queued()).sum(),
+            lags: self.shared.lags.load(Ordering::Relaxed),
+        }
+    }
+
     /// Begins a commit; gives its number.
     fn begin(&self) -> u64 {
         self.shared.begun.fetch_add(1, Ordering::SeqCst) + 1
@@ -82,9 +107,11 @@ impl Feed {
         let events: Arc<[_]> = events.into();
         let mut subscribers = lock(&self.shared.subscribers);
         self.shared.told.store(commit, Ordering::SeqCst);
+        self.shared.events.fetch_add(events.len() as u64, Ordering::Relaxed);
         subscribers.retain(|subscriber| match subscriber.upgrade() {
             Some(queue) => {
-                queue.push(commit, &events);
+                let falls_behind = queue.push(commit, &events);
+                self.shared.lags.fetch_add(u64::from(falls_behind), Ordering::Relaxed);
                 true
             }
             None => false,
@@ -117,14 +144,16 @@ struct Waiting {
 }
 
 impl Queue {
-    fn push(&self, commit: u64, events: &Arc<[Verified<Event>]>) {
+    /// Does the subscriber fall behind with these?
+    fn push(&self, commit: u64, events: &Arc<[Verified<Event>]>) -> bool {
         let bytes = bytes_of(events);
         let mut waiting = lock(&self.waiting);
+        let was_behind = waiting.is_behind();
         waiting.told = commit;
         let fits =
             waiting.events + events.len() <= self.bounds.events_max && waiting.bytes + bytes <= self.bounds.bytes_max;
         // Once something was missed, what follows waits for it: order is kept.
-        if !waiting.is_behind() && fits && !events.is_empty() {
+        if !was_behind && fits && !events.is_empty() {
             waiting.events += events.len();
             waiting.bytes += bytes;
             waiting.batches.push_back((commit, Arc::clone(events)));
@@ -133,14 +162,20 @@ impl Queue {
         } else {
             waiting.lost_events += events.len() as u64;
         }
+        let falls_behind = !was_behind && waiting.is_behind();
         drop(waiting);
         self.news.notify_one();
+        falls_behind
     }
 }
 
 impl Waiting {
     fn is_behind(&self) -> bool {
         !self.missed_ids.is_empty() || self.lost_events > 0
+    }
+
+    fn queued(&self) -> u64 {
+        (self.events + self.missed_ids.len()) as u64 + self.lost_events
     }
 
     fn is_empty(&self) -> bool {

@@ -17,6 +17,9 @@ pub struct Dial {
     pub url: RelayUrl,
     /// The largest frame taken from it, in bytes; a larger one ends the connection.
     pub frame_bytes_max: usize,
+    /// Connect to public addresses only, whatever the name resolves to at the moment: not to this machine, nor to a
+    /// private or link-local network.
+    pub public_only: bool,
 }
 
 /// Why no connection came about.
@@ -24,6 +27,8 @@ pub struct Dial {
 pub enum ConnectError {
     /// The name could not be resolved.
     Dns(String),
+    /// Only public addresses are to be connected to, and the host has none.
+    Private(String),
     /// Nobody listens there, or the network refused.
     Refused(String),
     /// Certificate or TLS failure.
@@ -42,6 +47,7 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dns(detail) => write!(f, "cannot resolve the host name: {detail}"),
+            Self::Private(host) => write!(f, "{host} has no public address, and others are not connected to"),
             Self::Refused(detail) => write!(f, "connection refused: {detail}"),
             Self::Tls(detail) => write!(f, "TLS failed: {detail}"),
             Self::Pin(detail) => write!(f, "pinned key not found: {detail}"),

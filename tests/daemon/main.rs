@@ -8,5 +8,7 @@ mod discovery;
 mod events;
 #[cfg(unix)]
 mod hook;
+#[cfg(unix)]
+mod metrics;
 mod reload;
 mod world;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use relaysync::native::{NativeConnector, SocketConfig};
-use relaysync::runtime::{ConnectError, Connector};
+use relaysync::runtime::{ConnectError, Connector, Dial};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::peer::*;
@@ -105,4 +105,21 @@ async fn giving_up_frees_the_socket_at_once() {
         within(left).await.unwrap();
         assert!(given_up.elapsed() < Duration::from_millis(500), "{scheme}: {:?}", given_up.elapsed());
     }
+}
+
+/// Whoever announces a repository chooses the names of its relays, and what they resolve to.
+#[tokio::test]
+async fn a_name_that_resolves_to_a_private_address_is_not_connected_to() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connector = NativeConnector::new(SocketConfig::default()).unwrap();
+    for host in ["localhost", "127.0.0.1", "[::ffff:127.0.0.1]"] {
+        let dial = Dial { public_only: true, ..dial(&format!("{host}:{port}")) };
+        let Err(error) = within(connector.connect(&dial)).await else { panic!("connected to {host}") };
+        assert_eq!(error, ConnectError::Private(dial.url.host()));
+        assert_eq!(within(connector.relay_info(&dial)).await, Err(error));
+    }
+    let nobody =
+        std::future::poll_fn(|context| std::task::Poll::Ready(listener.poll_accept(context).is_pending())).await;
+    assert!(nobody, "somebody has connected");
 }

@@ -77,7 +77,8 @@ impl Relay {
         self.connect_at = None;
         let conn = ctx.tickets.next_conn();
         self.session.link = Link::Connecting { conn, give_up_at: now + ctx.config.connect_timeout };
-        ctx.out.push_back(Effect::Connect { conn, dial: self.dial(ctx.config) });
+        let dial = self.dial(ctx);
+        ctx.out.push_back(Effect::Connect { conn, dial });
     }
 
     pub(in crate::engine) fn handle_connected(&mut self, ctx: &mut Ctx<'_>) {
@@ -86,7 +87,8 @@ impl Relay {
         self.health.record_connected();
         self.counters.connections += 1;
         // A hint that may be late, wrong or never come: nothing waits for it.
-        ctx.out.push_back(Effect::FetchInfo { dial: self.dial(ctx.config) });
+        let dial = self.dial(ctx);
+        ctx.out.push_back(Effect::FetchInfo { dial });
         self.absorb(ctx);
         self.renew_after_absence(ctx);
         self.plan_full_pass(ctx);

@@ -177,8 +177,10 @@ impl Relay {
         self.options
     }
 
-    fn dial(&self, config: &Config) -> Dial {
-        Dial { url: self.url.clone(), frame_bytes_max: config.frame_bytes_max }
+    fn dial(&self, ctx: &Ctx<'_>) -> Dial {
+        let is_confined = |discovery: &Discovery| discovery.config().is_confined(&self.url);
+        let public_only = !self.is_configured && ctx.discovery.as_ref().is_some_and(is_confined);
+        Dial { url: self.url.clone(), frame_bytes_max: ctx.config.frame_bytes_max, public_only }
     }
 
     fn send(&mut self, ctx: &mut Ctx<'_>, conn: ConnId, frame: String) {

@@ -103,8 +103,6 @@ pub struct ServiceReport {
 pub struct StoreReport {
     /// The size of its file, in bytes.
     pub file_bytes: u64,
-    /// Events held, if they were counted.
-    pub events: Option<u64>,
     /// Commits since the start, by whichever writer.
     pub commits: u64,
     /// Commits that failed.
@@ -118,7 +116,7 @@ pub struct FeedReport {
     pub events: u64,
     /// Events that wait for a reader.
     pub queued: u64,
-    /// Times that a reader fell behind, and read the store again instead.
+    /// Times that a reader fell behind, and has to read the store again instead.
     pub lags: u64,
 }
 

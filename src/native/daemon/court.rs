@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::held::{self, tell};
+use super::held::tell;
 use super::shared::{Commands, Shared};
 use crate::engine::{Command, Origin};
 use crate::ingest::Verified;
@@ -35,8 +35,10 @@ async fn bring(shared: &Shared, commands: &mut Commands, matter: Matter) -> Resu
             Ok(())
         }
         Matter::Fed(Fed::Lagged { events }) => {
-            tracing::warn!(events, "the engine fell behind the clients; all that is held is read again");
-            held::replay(shared, commands).await.map(drop)
+            tracing::warn!(events, "the engine fell behind the clients; a new one reads all that is held");
+            // Some of it may be deletions, and what is read again shows only what is left.
+            shared.outdate();
+            Ok(())
         }
         Matter::Case(case) => {
             let events = case.events.iter().map(|event| Event::clone(event)).collect();

@@ -19,8 +19,8 @@ pub(super) struct Disk {
     open: RwLock<Option<NativeStore>>,
     commits: AtomicU64,
     commits_failed: AtomicU64,
-    /// Why the last of these failed.
-    failure: watch::Sender<String>,
+    /// Why a commit to what is open has failed; `None` if none has.
+    failure: watch::Sender<Option<String>>,
 }
 
 impl std::fmt::Debug for Disk {
@@ -42,6 +42,7 @@ impl Disk {
         let mut store = self.open.write().await;
         *store = None;
         *store = Some(open(self.path.clone(), self.config.clone()).await?);
+        self.failure.send_replace(None);
         Ok(())
     }
 
@@ -63,18 +64,20 @@ impl Disk {
         self.commits_failed.load(Ordering::Relaxed)
     }
 
-    /// Tells when a commit fails from now on, whoever makes it, and why.
-    pub(super) fn failures(&self) -> watch::Receiver<String> {
-        self.failure.subscribe()
+    /// Waits until a commit has failed since the store was opened, whoever makes it, and says why.
+    pub(super) async fn failed(&self) -> String {
+        let mut failure = self.failure.subscribe();
+        // The sender is ours: there will be a failure, or this waits on.
+        let failure = failure.wait_for(Option::is_some).await.ok().and_then(|failure| failure.clone());
+        failure.unwrap_or_default()
+    }
+
+    fn closed(&self) -> StoreError {
+        StoreError { path: self.file(), fault: StoreFault::Failed }
     }
 
     async fn store(&self) -> Result<RwLockReadGuard<'_, NativeStore>, StoreError> {
-        let closed = |_| StoreError { path: self.file(), fault: StoreFault::Failed };
-        RwLockReadGuard::try_map(self.open.read().await, Option::as_ref).map_err(closed)
-    }
-
-    async fn try_commit(&self, batch: Batch) -> Result<Vec<Outcome>, StoreError> {
-        self.store().await?.commit(batch).await
+        RwLockReadGuard::try_map(self.open.read().await, Option::as_ref).map_err(|_| self.closed())
     }
 }
 
@@ -103,12 +106,17 @@ impl Store for Disk {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Vec<Outcome>, StoreError> {
-        let result = self.try_commit(batch).await;
+        // Held to the end: a failure is never taken for one of the store that is opened after it.
+        let open = self.open.read().await;
+        let result = match &*open {
+            Some(store) => store.commit(batch).await,
+            None => Err(self.closed()),
+        };
         match &result {
             Ok(_) => drop(self.commits.fetch_add(1, Ordering::Relaxed)),
             Err(error) => {
                 self.commits_failed.fetch_add(1, Ordering::Relaxed);
-                self.failure.send_replace(error.to_string());
+                self.failure.send_replace(Some(error.to_string()));
             }
         }
         result

@@ -1,4 +1,5 @@
-//! Keeps an engine running: after a failure of the store, a new one over the store that was opened again.
+//! Keeps an engine running: after a failure of the store, a new one over the store that was opened again; and a new one
+//! when the old one has missed too much.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use tokio::sync::Notify;
 
 use super::held;
 use super::hooked::Hooked;
+use super::reload::bring_rules;
 use super::shared::{Commands, Shared, lock};
 use crate::drive::drive;
 use crate::engine::{Command, Direction, RelayOptions};
@@ -29,27 +31,40 @@ pub(super) async fn keep(shared: Arc<Shared>, runtime: Arc<NativeRuntime<FedStor
         let result = run(&shared, &runtime).await;
         shared.link.send_replace(None);
         shared.drop_cases();
-        let Err(failure) = result else { return };
-        let settings = shared.settings();
-        let wait = wait.next(shared.clock.now().instant - began, &settings.daemon);
-        tracing::error!("syncing stopped: {failure}; it begins anew in {} s", wait.as_secs_f32());
-        shared.change_news(|news| {
-            news.engine.restarts += 1;
-            news.store = Stage::Pending(failure.clone());
-            news.engine.last_failure = Some(failure);
-            if news.index != Stage::Off {
-                news.index = Stage::Pending("the store has failed, and is read again".to_owned());
+        match result {
+            Ok(()) if shared.is_stopping() => return,
+            Ok(()) => index_pending(&shared, "something was missed, and the store is read again"),
+            Err(failure) => {
+                index_pending(&shared, "the store has failed, and is read again");
+                shared.change_news(|news| {
+                    news.engine.restarts += 1;
+                    news.engine.last_failure = Some(failure.clone());
+                });
+                let lasted = shared.clock.now().instant - began;
+                if !reopen(&shared, &mut wait, lasted, failure).await {
+                    return;
+                }
             }
-        });
-        if !reopen(&shared, wait).await {
-            return;
         }
     }
 }
 
-/// Waits, then opens the store again, as often as it takes. `false` if the daemon is to stop meanwhile.
-async fn reopen(shared: &Shared, wait: Duration) -> bool {
+fn index_pending(shared: &Shared, why: &str) {
+    shared.change_news(|news| {
+        if news.index != Stage::Off {
+            news.index = Stage::Pending(why.to_owned());
+        }
+    });
+}
+
+/// Opens the store again, as often as it takes, after a wait that is longer each time. `lasted`: how long the engine
+/// that ended by `failure` has run. `false` if the daemon is to stop meanwhile.
+async fn reopen(shared: &Shared, wait: &mut Wait, mut lasted: Duration, mut failure: String) -> bool {
     loop {
+        let wait = wait.next(lasted, &shared.settings().daemon);
+        let failed = format!("{failure}; it is opened again in {} s", wait.as_secs_f32());
+        tracing::error!("syncing stopped: {failed}");
+        shared.change_news(|news| news.store = Stage::Pending(failed));
         tokio::select! {
             () = shared.stopped() => return false,
             () = tokio::time::sleep(wait) => {}
@@ -60,7 +75,7 @@ async fn reopen(shared: &Shared, wait: Duration) -> bool {
                 shared.change_news(|news| news.store = Stage::Ready);
                 return true;
             }
-            Err(error) => tracing::error!("{error}"),
+            Err(error) => (lasted, failure) = (Duration::ZERO, error.to_string()),
         }
     }
 }
@@ -79,17 +94,18 @@ impl Wait {
     }
 }
 
-/// Runs one engine until the daemon is to stop.
+/// Runs one engine until the daemon is to stop, or the engine is outdated.
 ///
 /// # Errors
 /// The store has failed, in these words.
 async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>>) -> Result<(), String> {
     let settings = shared.settings();
-    let mut failures = shared.disk.failures();
     let (commands, inbox) = mpsc::channel(settings.daemon.commands_max);
     let (failed, failure) = (Notify::new(), Mutex::new(None));
     let seed = u64::from(std::process::id()) ^ (shared.clock.now().unix_secs << 20);
-    let engine = drive(runtime.clone(), settings.engine(), seed, inbox, |notice| {
+    let config = settings.engine();
+    shared.rules.lock().await.clone_from(&config.discovery);
+    let engine = drive(runtime.clone(), config, seed, inbox, |notice| {
         if let Some(error) = shared.hear(notice) {
             *lock(&failure) = Some(error);
             failed.notify_one();
@@ -99,31 +115,31 @@ async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>
         biased;
         result = engine => result.map(drop).map_err(|error| error.to_string()),
         // The relay service may be the one to find out: after that the engine could not commit either.
-        Ok(()) = failures.changed() => Err(failures.borrow().clone()),
+        failure = shared.disk.failed() => Err(failure),
         () = failed.notified() => Err(lock(&failure).take().unwrap_or_default()),
-        result = lead(shared, commands) => match result {
-            Ok(never) => match never {},
-            Err(failure) => Err(failure),
-        },
+        result = lead(shared, commands) => result,
     }
 }
 
-/// Tells a new engine what it has to know, then lets others talk to it, until the daemon is to stop.
-async fn lead(shared: &Arc<Shared>, mut commands: Commands) -> Result<std::convert::Infallible, String> {
+/// Tells a new engine what it has to know, then lets others talk to it, until it is to end. It says itself when it has;
+/// this returns if that takes too long.
+async fn lead(shared: &Shared, mut commands: Commands) -> Result<(), String> {
+    let led = async {
+        begin(shared, &mut commands).await?;
+        std::future::pending().await
+    };
     tokio::select! {
         () = shared.stopped() => {}
-        result = begin(shared, &mut commands) => {
-            result?;
-            shared.link.send_replace(Some(commands.clone()));
-            shared.stopped().await;
-        }
+        () = shared.outdated() => {}
+        result = led => return result,
     }
     held::tell(&mut commands, Command::Stop).await?;
-    // The engine says when it is done.
-    std::future::pending().await
+    tokio::time::sleep(shared.settings().daemon.drain_max).await;
+    Ok(())
 }
 
-async fn begin(shared: &Arc<Shared>, commands: &mut Commands) -> Result<(), String> {
+/// Tells it, then links it.
+pub(super) async fn begin(shared: &Shared, commands: &mut Commands) -> Result<(), String> {
     let settings = shared.settings();
     if let Some(command) = beside(&settings.relay) {
         held::tell(commands, command).await?;
@@ -131,6 +147,12 @@ async fn begin(shared: &Arc<Shared>, commands: &mut Commands) -> Result<(), Stri
     if settings.discovery.enabled {
         let events = held::replay(shared, commands).await?;
         tracing::info!(events, "the index of repositories is rebuilt from what is held");
+    }
+    // From here on a change of the rules finds the engine; one that came meanwhile did not.
+    let mut rules = shared.rules.lock().await;
+    bring_rules(shared, commands, &mut rules).await?;
+    shared.link.send_replace(Some(commands.clone()));
+    if settings.discovery.enabled {
         shared.change_news(|news| news.index = Stage::Ready);
     }
     Ok(())

@@ -18,7 +18,14 @@ const OUTBOX: &str = "outbox";
 pub(super) struct Hooked {
     disk: Arc<Disk>,
     /// Held for reading during each commit, so that a hook that is replaced has heard of all of them.
-    hook: RwLock<Option<Hook<Disk>>>,
+    running: RwLock<Option<Running>>,
+}
+
+/// A hook, and what it was made from.
+struct Running {
+    hook: Hook<Disk>,
+    config: HookConfig,
+    sockets: SocketConfig,
 }
 
 impl std::fmt::Debug for Hooked {
@@ -30,31 +37,53 @@ impl std::fmt::Debug for Hooked {
 impl Hooked {
     /// Nobody is told.
     pub(super) fn new(disk: Arc<Disk>) -> Self {
-        Self { disk, hook: RwLock::new(None) }
+        Self { disk, running: RwLock::new(None) }
     }
 
     /// From now on this hook, or none. Commits wait until the old one has ended.
+    ///
+    /// # Errors
+    /// The hook cannot begin; then the old one goes on, if that can.
     pub(super) async fn set(&self, config: Option<HookConfig>, sockets: SocketConfig) -> Result<(), HookError> {
-        let mut hook = self.hook.write().await;
-        if let Some(old) = hook.take() {
-            old.shutdown().await;
+        let mut running = self.running.write().await;
+        // Both use the same outbox: the old one ends first.
+        let mut former = None;
+        if let Some(Running { hook, config, sockets }) = running.take() {
+            hook.shutdown().await;
+            former = Some((config, sockets));
         }
-        if let Some(config) = config {
-            let outbox = beside(&self.disk.file(), OUTBOX);
-            *hook = Some(Hook::open(outbox, config, sockets, self.disk.clone()).await?);
+        let Some(config) = config else { return Ok(()) };
+        let begun = self.begin(config, sockets).await;
+        if begun.is_err()
+            && let Some((config, sockets)) = former
+        {
+            let again = self.begin(config, sockets).await;
+            *running = again.inspect_err(|error| tracing::error!("the former hook does not go on: {error}")).ok();
         }
+        *running = Some(begun?);
         Ok(())
+    }
+
+    async fn begin(&self, config: HookConfig, sockets: SocketConfig) -> Result<Running, HookError> {
+        let outbox = beside(&self.disk.file(), OUTBOX);
+        let hook = Hook::open(outbox, config.clone(), sockets.clone(), self.disk.clone()).await?;
+        Ok(Running { hook, config, sockets })
+    }
+
+    /// Is there no hook, by whatever reason?
+    pub(super) async fn is_off(&self) -> bool {
+        self.running.read().await.is_none()
     }
 
     /// What the hook has done so far, if there is one.
     pub(super) async fn counters(&self) -> Option<hook::Counters> {
-        self.hook.read().await.as_ref().map(Hook::counters)
+        self.running.read().await.as_ref().map(|running| running.hook.counters())
     }
 
     /// Ends the hook.
     pub(super) async fn close(&self) {
-        if let Some(hook) = self.hook.write().await.take() {
-            hook.shutdown().await;
+        if let Some(running) = self.running.write().await.take() {
+            running.hook.shutdown().await;
         }
     }
 }
@@ -67,8 +96,8 @@ impl Store for Hooked {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Vec<Outcome>, StoreError> {
-        match &*self.hook.read().await {
-            Some(hook) => hook.store().commit(batch).await,
+        match &*self.running.read().await {
+            Some(running) => running.hook.store().commit(batch).await,
             None => self.disk.commit(batch).await,
         }
     }

@@ -22,6 +22,8 @@ mod journal;
 mod reload;
 mod reporter;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use error::DaemonError;
 pub use reload::Reloaded;
@@ -73,15 +75,18 @@ impl Daemon {
         let settings = shared.settings();
 
         let ours = FedStore::new(hooked.clone(), false);
+        let mut feeds = vec![ours.feed().clone()];
         let (service, court) = match settings.relay.listen {
             Some(address) => {
-                let (service, court) = serve(&shared, &hooked, &ours, address).await?;
+                let theirs = Arc::new(FedStore::new(hooked.clone(), true));
+                feeds.push(theirs.feed().clone());
+                let (service, court) = serve(&shared, &ours, theirs, address).await?;
                 (Some(Arc::new(service)), court)
             }
             None => (None, None),
         };
         let runtime = Arc::new(NativeRuntime::new(ours, settings.sockets(), keys)?);
-        let reporter = Reporter::new(shared.clone(), hooked.clone(), service.clone());
+        let reporter = Reporter::new(shared.clone(), hooked.clone(), service.clone(), feeds);
         let reports = reporter.subscribe();
         let admin = match settings.http.listen {
             Some(address) => {
@@ -175,12 +180,11 @@ fn ended(part: &str, result: Result<(), tokio::task::JoinError>) {
 /// The embedded relay, and the court that judges what its clients publish, if anything is to be judged.
 async fn serve(
     shared: &Arc<Shared>,
-    hooked: &Arc<Hooked>,
     ours: &FedStore<Hooked>,
+    theirs: Arc<FedStore<Hooked>>,
     address: SocketAddr,
 ) -> Result<(RelayService, Option<JoinHandle<()>>), DaemonError> {
     let settings = shared.settings();
-    let theirs = Arc::new(FedStore::new(hooked.clone(), true));
     let feed = Some(ours.feed().subscribe(settings.daemon.feed));
     let mut ties = Ties { judge: None, feed };
     let mut court = None;

@@ -2,12 +2,15 @@
 
 use super::held::tell;
 use super::hooked::Hooked;
-use super::shared::Shared;
+use super::shared::{Commands, Shared};
+use crate::discover::DiscoverConfig;
 use crate::engine::Command;
 use crate::native::settings::Settings;
 
 /// Settings that change at once, and beginnings of their names.
-const LIVE: &[&str] = &["discovery.", "discovery_limits.", "hook.", "log.filter"];
+const LIVE: &[&str] = &["discovery.", "discovery_limits.", HOOK, "log.filter"];
+/// The beginning of the names of the hook's settings.
+const HOOK: &str = "hook.";
 /// Among these, settings that do not.
 const NOT_LIVE: &[&str] = &["discovery.enabled"];
 
@@ -26,27 +29,55 @@ pub(super) async fn reload(shared: &Shared, hooked: &Hooked, settings: &Settings
     let old = shared.settings();
     let (changed, waiting) = old.differences(settings).into_iter().partition(|name| is_live(name));
     let mut reloaded = Reloaded { changed, waiting, faults: Vec::new() };
-    let changes = |section: &str| reloaded.changed.iter().any(|name| name.starts_with(section));
-    let (discovers, hooks) = (changes("discovery"), changes("hook."));
 
     let mut new = Settings::clone(&old);
     new.discovery.config = settings.discovery.config.clone();
-    new.hook = settings.hook.clone();
     new.log.filter = settings.log.filter.clone();
-    shared.set_settings(new.clone());
-    if discovers && let Some(config) = new.discover() {
-        // An engine that is being built takes the settings that hold.
-        let commands = shared.link.borrow().clone();
-        if let Some(mut commands) = commands
-            && let Err(error) = tell(&mut commands, Command::Discover(Box::new(config))).await
-        {
-            tracing::debug!("the new rules of discovery wait for the next engine: {error}");
-        }
-    }
-    if hooks && let Err(error) = hooked.set(new.hook.hook(), new.sockets()).await {
+    new.hook = settings.hook.clone();
+    if (reloaded.changes(HOOK) || hooked.is_off().await)
+        && let Err(error) = hooked.set(new.hook.hook(), new.sockets()).await
+    {
+        // The former one goes on, and the next reload tries again.
+        new.hook = old.hook.clone();
+        reloaded.changed.retain(|name| !name.starts_with(HOOK));
         reloaded.faults.push(error.to_string());
     }
+    shared.set_settings(new);
+    let mut rules = shared.rules.lock().await;
+    // An engine that is being built hears of the rules that hold before it is linked.
+    let commands = shared.link.borrow().clone();
+    if let Some(mut commands) = commands
+        && let Err(error) = bring_rules(shared, &mut commands, &mut rules).await
+    {
+        tracing::debug!("the new rules of discovery wait for the next engine: {error}");
+    }
     reloaded
+}
+
+/// Tells the engine the rules of discovery that hold, if it goes by others: by `rules`.
+///
+/// # Errors
+/// There is no engine any more.
+pub(super) async fn bring_rules(
+    shared: &Shared,
+    commands: &mut Commands,
+    rules: &mut Option<DiscoverConfig>,
+) -> Result<(), String> {
+    let holding = shared.settings().discover();
+    if let Some(config) = holding.clone()
+        && holding != *rules
+    {
+        tell(commands, Command::Discover(Box::new(config))).await?;
+        *rules = holding;
+    }
+    Ok(())
+}
+
+impl Reloaded {
+    /// Does a setting change whose name begins like this?
+    fn changes(&self, beginning: &str) -> bool {
+        self.changed.iter().any(|name| name.starts_with(beginning))
+    }
 }
 
 fn is_live(name: &str) -> bool {

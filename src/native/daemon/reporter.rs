@@ -10,8 +10,9 @@ use super::hooked::Hooked;
 use super::journal::Journal;
 use super::shared::Shared;
 use crate::engine::RelayReport;
-use crate::native::admin::{DaemonReport, Readiness, ServiceReport, Stage, StoreReport};
-use crate::native::serve::RelayService;
+use crate::native::admin::{DaemonReport, FeedReport, Readiness, ServiceReport, Stage, StoreReport};
+use crate::native::feed::Feed;
+use crate::native::serve::{RelayService, Standing};
 use crate::runtime::Clock;
 
 /// Makes reports, and hands them to the admin server and the log.
@@ -19,15 +20,22 @@ pub(super) struct Reporter {
     shared: Arc<Shared>,
     hooked: Arc<Hooked>,
     service: Option<Arc<RelayService>>,
+    /// Of each writer.
+    feeds: Vec<Feed>,
     reports: watch::Sender<Arc<DaemonReport>>,
     journal: Journal,
 }
 
 impl Reporter {
-    pub(super) fn new(shared: Arc<Shared>, hooked: Arc<Hooked>, service: Option<Arc<RelayService>>) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        hooked: Arc<Hooked>,
+        service: Option<Arc<RelayService>>,
+        feeds: Vec<Feed>,
+    ) -> Self {
         let now = shared.clock.now();
         let reports = watch::Sender::new(Arc::new(DaemonReport::starting(now.unix_secs, now.instant)));
-        Self { shared, hooked, service, reports, journal: Journal::default() }
+        Self { shared, hooked, service, feeds, reports, journal: Journal::default() }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Arc<DaemonReport>> {
@@ -51,7 +59,10 @@ impl Reporter {
         let news = self.shared.news();
         let started_at_secs = self.reports.borrow().started_at_secs;
         let service = match &self.service {
-            Some(service) => Some(ServiceReport { counters: service.counters().await, ..ServiceReport::default() }),
+            Some(service) => {
+                let Standing { clients_connected, counters } = service.standing().await;
+                Some(ServiceReport { clients_connected, counters })
+            }
             None => None,
         };
         let report = DaemonReport {
@@ -67,9 +78,18 @@ impl Reporter {
             service,
             hook: self.hooked.counters().await,
             store: self.store().await,
+            feed: self.feed(),
             ..DaemonReport::starting(started_at_secs, now.instant)
         };
         DaemonReport { bounds: bounds(&report), ..report }
+    }
+
+    fn feed(&self) -> FeedReport {
+        self.feeds.iter().map(Feed::counters).fold(FeedReport::default(), |sum, feed| FeedReport {
+            events: sum.events + feed.events,
+            queued: sum.queued + feed.queued,
+            lags: sum.lags + feed.lags,
+        })
     }
 
     async fn store(&self) -> StoreReport {
@@ -78,7 +98,7 @@ impl Reporter {
         let metadata = tokio::task::spawn_blocking(move || std::fs::metadata(file)).await;
         // A file that cannot be looked at shows as empty; whoever writes to it will say why.
         let file_bytes = metadata.ok().and_then(Result::ok).map_or(0, |metadata| metadata.len());
-        StoreReport { file_bytes, events: None, commits: disk.commits(), commits_failed: disk.commits_failed() }
+        StoreReport { file_bytes, commits: disk.commits(), commits_failed: disk.commits_failed() }
     }
 }
 
@@ -89,10 +109,19 @@ fn bounds(report: &DaemonReport) -> BTreeMap<String, u64> {
         ("outbox_events_max", at_all_relays(|relay| relay.counters.outbox_overflows)),
         ("live_filters_max", at_all_relays(|relay| relay.counters.consolidations)),
         ("gaps_max", at_all_relays(|relay| relay.gaps_dropped)),
+        ("feed_events_max", report.feed.lags),
     ];
     if let Some(service) = &report.service {
-        bounds.push(("page_events_max", service.counters.pages_capped));
-        bounds.push(("pending_bytes_max", service.counters.readings_paused));
+        let seen = &service.counters;
+        bounds.extend([
+            ("page_events_max", seen.pages_capped),
+            ("pending_bytes_max", seen.readings_paused),
+            ("clients_max", seen.clients_turned_away),
+            ("outbound_total_bytes_max", seen.clients_cut_for_all),
+            ("events_per_minute_max", seen.events_rate_limited),
+            ("requests_per_minute_max", seen.requests_rate_limited),
+            ("bytes_per_minute_max", seen.frames_rate_limited),
+        ]);
     }
     bounds.into_iter().map(|(setting, hits)| (setting.to_owned(), hits)).collect()
 }

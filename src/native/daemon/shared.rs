@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::mpsc;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::disk::Disk;
+use crate::discover::DiscoverConfig;
 use crate::engine::{Command, Notice, RelayReport};
 use crate::native::NativeClock;
 use crate::native::admin::{DiscoveryReport, EngineReport, Stage};
@@ -25,6 +26,10 @@ pub(super) struct Shared {
     pub(super) disk: Arc<Disk>,
     /// The engine, once it knows all that is held. `None` while there is none.
     pub(super) link: watch::Sender<Option<Commands>>,
+    /// The rules of discovery that the engine goes by. Who tells it others holds this, so that the last ones win.
+    pub(super) rules: tokio::sync::Mutex<Option<DiscoverConfig>>,
+    /// The engine does not know any more what is held.
+    outdated: Notify,
     stopping: watch::Sender<bool>,
     /// What the engine was asked, by ticket.
     cases: Mutex<Cases>,
@@ -60,6 +65,8 @@ impl Shared {
             clock,
             disk,
             link: watch::Sender::new(None),
+            rules: tokio::sync::Mutex::default(),
+            outdated: Notify::new(),
             stopping: watch::Sender::new(false),
             cases: Mutex::default(),
             news: Mutex::new(News { engine, relays: Vec::new(), discovery: None, store: Stage::Ready, index }),
@@ -83,6 +90,22 @@ impl Shared {
     pub(super) async fn stopped(&self) {
         // The sender is ours.
         let _ = self.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await;
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        *self.stopping.borrow()
+    }
+
+    /// The engine has missed something and is to be replaced by one that reads all that is held. Whoever has to do with
+    /// it waits for that one.
+    pub(super) fn outdate(&self) {
+        self.link.send_replace(None);
+        self.outdated.notify_one();
+    }
+
+    /// Waits for [`Shared::outdate`].
+    pub(super) async fn outdated(&self) {
+        self.outdated.notified().await;
     }
 
     /// The engine, as soon as there is one that knows all that is held.

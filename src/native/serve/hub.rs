@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::connection::{Arrival, Outgoing};
 use super::elsewhere::Elsewhere;
 use super::work::Work;
-use super::{Request, ServiceConfig, stopped};
+use super::{Request, ServiceConfig, Standing, stopped};
 use crate::native::NativeClock;
 use crate::runtime::Clock;
 use crate::serve::{ClientId, Cut, ServeEffect, ServeInput, Server};
@@ -123,9 +123,13 @@ impl<S: Store> Hub<S> {
     fn request(&mut self, request: Request) {
         match request {
             // Nobody waits for the numbers any more: then they are not sent.
-            Request::Counters(sender) => drop(sender.send(self.server.counters())),
+            Request::Standing(sender) => drop(sender.send(self.standing())),
             Request::Accepted(events) => self.handle(ServeInput::Accepted { events: events.into() }),
         }
+    }
+
+    fn standing(&self) -> Standing {
+        Standing { clients_connected: self.lines.len() as u64, counters: self.server.counters() }
     }
 
     fn arrive(&mut self, arrival: Arrival) {

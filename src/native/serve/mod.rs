@@ -145,10 +145,19 @@ pub struct RelayService {
     doors: JoinHandle<()>,
 }
 
+/// How it stands with the service.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Clients connected now.
+    pub clients_connected: u64,
+    /// What happened so far.
+    pub counters: Counters,
+}
+
 /// What the owner of the service asks of the hub.
 #[derive(Debug)]
 enum Request {
-    Counters(oneshot::Sender<Counters>),
+    Standing(oneshot::Sender<Standing>),
     Accepted(Vec<Verified<Event>>),
 }
 
@@ -211,13 +220,19 @@ impl RelayService {
 
     /// What happened so far, in numbers.
     pub async fn counters(&self) -> Counters {
+        self.standing().await.counters
+    }
+
+    /// The same, and who is connected.
+    pub async fn standing(&self) -> Standing {
         let (sender, receiver) = oneshot::channel();
         // Both fail only once the hub has ended, which takes a panic in it; then there is nothing to count.
-        let counters = match self.requests.send(Request::Counters(sender)).await {
+        let mut standing = match self.requests.send(Request::Standing(sender)).await {
             Ok(()) => receiver.await.unwrap_or_default(),
-            Err(_) => Counters::default(),
+            Err(_) => Standing::default(),
         };
-        Counters { clients_turned_away: self.turned_away.load(Ordering::Relaxed), ..counters }
+        standing.counters.clients_turned_away = self.turned_away.load(Ordering::Relaxed);
+        standing
     }
 
     /// Tells subscribers of events that somebody else has put into the same store. `false` if the service has ended.

@@ -13,6 +13,7 @@ pub(super) fn mistakes(loaded: &Loaded) -> Vec<Mistake> {
     checking.order();
     checking.hook();
     checking.listeners();
+    checking.health();
     checking.mistakes
 }
 
@@ -48,7 +49,7 @@ impl<'a> Checking<'a> {
             self.fault(&["relay.beside_filter"], "it means nothing without relay.beside".to_owned());
         }
         if let Some(beside) = &relay.beside
-            && self.settings().discovery.config.block_relays.contains(beside)
+            && self.settings().discovery.config.blocks_relay(beside)
         {
             self.fault(&["discovery.block_relays"], format!("it blocks {beside}, which is relay.beside"));
         }
@@ -71,8 +72,16 @@ impl<'a> Checking<'a> {
             }
             _ => {}
         }
-        for relay in config.bootstrap.iter().filter(|relay| config.block_relays.contains(relay)) {
-            self.fault(&["discovery.block_relays"], format!("it blocks {relay}, which is one of discovery.bootstrap"));
+        for relay in &config.bootstrap {
+            if config.blocks_relay(relay) {
+                let reason = format!("it blocks {relay}, which is one of discovery.bootstrap");
+                self.fault(&["discovery.block_relays"], reason);
+            }
+            if config.is_own(relay) {
+                let reason =
+                    format!("{relay} is our own service (relay.urls, discovery.service_urls), where nothing is found");
+                self.fault(&["discovery.bootstrap"], reason);
+            }
         }
     }
 
@@ -121,6 +130,24 @@ impl<'a> Checking<'a> {
         }
         if hook.command.first().is_some_and(String::is_empty) {
             self.fault(&["hook.command"], "the program's name is empty".to_owned());
+        }
+    }
+
+    /// Between two reports of an engine that is well, nobody must take it for dead.
+    fn health(&mut self) {
+        let Settings { sync, http, .. } = self.settings();
+        if http.listen.is_none() {
+            return;
+        }
+        let between = sync.progress_interval;
+        for (most, value) in [
+            ("http.report_age_max", http.admin.report_age_max),
+            ("http.engine_silence_max", http.admin.engine_silence_max),
+        ] {
+            if between >= value {
+                let reason = format!("{most} must be longer than sync.progress_interval, or /healthz fails in between");
+                self.fault(&["sync.progress_interval", most], reason);
+            }
         }
     }
 

@@ -155,6 +155,38 @@ const CASES: &[Case] = &[
         "discovery.block_relays",
         &["wss://a.example"],
     ),
+    (
+        "[relay]\nurls = [\"wss://b.example\"]\n[discovery]\nbootstrap = [\"wss://a.example/x\"]\n\
+         block_relays = [\"ws://a.example\"]",
+        5,
+        "discovery.block_relays",
+        &["wss://a.example/x", "discovery.bootstrap"],
+    ),
+    (
+        "[relay]\nurls = [\"wss://b.example\"]\nbeside = \"ws://a.example/x\"\n\
+         [discovery]\nblock_relays = [\"wss://a.example\"]",
+        5,
+        "discovery.block_relays",
+        &["ws://a.example/x", "relay.beside"],
+    ),
+    (
+        "[relay]\nurls = [\"wss://a.example\"]\n[discovery]\nbootstrap = [\"ws://A.example/b\"]",
+        4,
+        "discovery.bootstrap",
+        &["ws://a.example/b", "our own service"],
+    ),
+    (
+        "[sync]\nprogress_interval = \"15s\"\n[http]\nlisten = \"127.0.0.1:1\"",
+        2,
+        "sync.progress_interval",
+        &["http.report_age_max must be longer", "/healthz"],
+    ),
+    (
+        "[http]\nlisten = \"127.0.0.1:1\"\nengine_silence_max = \"1s\"",
+        3,
+        "http.engine_silence_max",
+        &["http.engine_silence_max must be longer"],
+    ),
     ("[sync]\nstall = \"5s\"\nstall = \"6s\"", 3, "", &["duplicate"]),
     ("[sync]\nstall = ", 2, "", &["not TOML"]),
     ("[sync]\nstall = \"5s", 2, "", &["not TOML"]),

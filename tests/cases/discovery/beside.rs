@@ -1,5 +1,6 @@
 //! A relay of the operator's beside the daemon: it gets what is found elsewhere, and what it gets from others is acted on.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use relaysync::engine::{Config, Direction, RelayOptions};
@@ -43,11 +44,11 @@ fn offered(daemon: &Discovering) -> usize {
 #[test]
 fn what_is_found_is_published_at_once_and_nowhere_else() {
     let (ours, issues) = repository(5);
-    let mut daemon = begun(config(), Remote::with(&[]), &[ours.clone()], &issues);
+    let mut daemon = begun(config(), Remote::with(&[]), from_ref(&ours), &issues);
     daemon.secs(30);
     assert!(issues.iter().chain([&ours]).all(|event| has(&daemon, event)), "{}", daemon.world.trace());
     let late = note(daemon.world.now().unix_secs).by(5).kind(1111).tag("E", &issues[0].id.to_hex()).sign();
-    daemon.world.publish(&url("second"), std::slice::from_ref(&late));
+    daemon.world.publish(&url("second"), from_ref(&late));
     daemon.secs(1);
     assert!(has(&daemon, &late), "{}", daemon.world.trace());
     assert_eq!(offered(&daemon), 7, "each once");
@@ -64,13 +65,13 @@ fn what_clients_publish_there_is_acted_on() {
     let mut daemon = begun(config(), Remote::with(&[]), &[], &issues);
     daemon.secs(30);
     assert!(daemon.report("second").is_none());
-    daemon.world.publish(&own(), std::slice::from_ref(&ours));
+    daemon.world.publish(&own(), from_ref(&ours));
     daemon.secs(10);
     assert!(issues.iter().all(|issue| daemon.holds(issue) && has(&daemon, issue)), "{}", daemon.world.trace());
     assert_eq!(offered(&daemon), 5, "the announcement came from there");
     // Its word counts: what it takes is held, whatever it is.
     let rules = note(NOW_SECS).by(6).content("rules of this relay").sign();
-    daemon.world.publish(&own(), std::slice::from_ref(&rules));
+    daemon.world.publish(&own(), from_ref(&rules));
     daemon.secs(1);
     assert!(daemon.holds(&rules));
 }
@@ -87,7 +88,7 @@ fn what_it_held_before_widens_the_targets() {
 fn what_it_refuses_is_counted_and_holds_up_nothing() {
     let (ours, issues) = repository(40);
     let no = NoOk { words: Some("blocked: not here".into()), times: 3 };
-    let mut daemon = begun(config(), Remote::with(&[]).tamper(no), &[ours.clone()], &issues);
+    let mut daemon = begun(config(), Remote::with(&[]).tamper(no), from_ref(&ours), &issues);
     daemon.secs(30);
     let taken = issues.iter().chain([&ours]).filter(|event| has(&daemon, event)).count();
     let report = daemon.report("ours").unwrap();

@@ -1,5 +1,7 @@
 //! What is wanted changes: repositories of one name, rules that accept more, an index that is still being read.
 
+use std::slice::from_ref;
+
 use relaysync::discover::{Accept, DiscoverConfig};
 use relaysync::engine::{Command, Config, Origin};
 use relaysync::protocol::Event;
@@ -38,7 +40,7 @@ fn rules_that_accept_more_are_applied_to_what_was_refused() {
     let issue = note(NOW_SECS - 4_000).by(4).kind(1621).tag("a", &address(&other)).sign();
     for refuses in [false, true] {
         let remote = |events: &[Event]| if refuses { paging(events) } else { Remote::with(events) };
-        let relays = [("first", remote(&[other.clone()])), ("second", remote(&[issue.clone()]))];
+        let relays = [("first", remote(from_ref(&other))), ("second", remote(from_ref(&issue)))];
         let mut daemon = Discovering::new(config(), relays);
         daemon.secs(100);
         daemon.holds_exactly(&[]);
@@ -53,7 +55,7 @@ fn rules_that_accept_more_are_applied_to_what_was_refused() {
 #[test]
 fn rules_that_accept_more_hold_after_a_restart() {
     let other = announcement("other", &["wss://second.example"]);
-    let mut daemon = Discovering::new(config(), [("first", paging(&[other.clone()]))]);
+    let mut daemon = Discovering::new(config(), [("first", paging(from_ref(&other)))]);
     daemon.secs(100);
     let all = DiscoverConfig { accept: Accept::All, ..config().discovery.unwrap() };
     daemon.world.node_mut(daemon.engine).config.discovery = Some(all);
@@ -67,11 +69,11 @@ fn rules_that_accept_more_hold_after_a_restart() {
 fn nobody_is_asked_before_all_that_is_held_is_known() {
     let ours = announcement("ours", &[OURS, "wss://second.example"]);
     let away = note(NOW_SECS).by(2).kind(30617).tag("d", "ours").tag("relays", "wss://elsewhere.example").sign();
-    let mut daemon = Discovering::new(config(), [("first", Remote::with(&[ours.clone()]))]);
+    let mut daemon = Discovering::new(config(), [("first", Remote::with(from_ref(&ours)))]);
     daemon.secs(30);
     daemon.holds_exactly(&[&ours]);
     daemon.world.crash(daemon.engine);
-    daemon.world.publish(&url("first"), std::slice::from_ref(&away));
+    daemon.world.publish(&url("first"), from_ref(&away));
     daemon.world.node_mut(daemon.engine).config = Config { awaits_held: true, ..config() };
     daemon.world.restart(daemon.engine);
     daemon.secs(30);

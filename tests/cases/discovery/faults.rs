@@ -1,5 +1,6 @@
 //! Faults read in the sources of other sync code, played against a daemon that discovers.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use relaysync::engine::{Command, Origin, Phase};
@@ -117,7 +118,7 @@ fn killed_in_the_middle_of_a_catch_up_nothing_of_it_is_lost() {
         let second = Remote::with(&[issues.clone(), comments.clone()].concat())
             .tamper(PageCap(12))
             .tamper(NegentropyRefused::notice("negentropy disabled"));
-        let mut daemon = Discovering::new(config(), [("first", Remote::with(&[ours.clone()])), ("second", second)]);
+        let mut daemon = Discovering::new(config(), [("first", Remote::with(from_ref(&ours))), ("second", second)]);
         daemon.world.run(Duration::from_millis(after_ms));
         daemon.world.restart(daemon.engine);
         let held = daemon.world.node(daemon.engine).events(daemon.world.now().unix_secs);
@@ -132,12 +133,12 @@ fn killed_in_the_middle_of_a_catch_up_nothing_of_it_is_lost() {
 fn an_event_dated_in_the_future_pins_nothing() {
     let (mut daemon, _, issues) = begun(config(), 3);
     let future = note(NOW_SECS + 40_000).by(6).kind(1111).tag("E", &issues[0].id.to_hex()).sign();
-    daemon.world.publish(&url("second"), std::slice::from_ref(&future));
+    daemon.world.publish(&url("second"), from_ref(&future));
     daemon.secs(4_000);
     assert!(daemon.holds(&future));
     daemon.world.cut(&url("second"), "");
     let missed = comment_of(&issues[1], &daemon);
-    daemon.world.publish(&url("second"), std::slice::from_ref(&missed));
+    daemon.world.publish(&url("second"), from_ref(&missed));
     daemon.secs(60);
     assert!(daemon.holds(&missed), "{}", daemon.world.trace());
 }
@@ -163,7 +164,7 @@ fn what_a_relay_does_not_serve_live_shows_and_is_polled() {
     let report = daemon.report("second").unwrap();
     assert!(report.phase == Phase::Polling && report.live_refused.is_some(), "{report:#?}");
     let late = comment_of(&issues[0], &daemon);
-    daemon.world.publish(&url("second"), std::slice::from_ref(&late));
+    daemon.world.publish(&url("second"), from_ref(&late));
     daemon.secs(1_300);
     assert!(daemon.holds(&late), "{}", daemon.world.trace());
 }

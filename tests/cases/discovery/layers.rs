@@ -1,5 +1,7 @@
 //! The three layers: announcements, what refers to repositories, what refers to their issues and patches.
 
+use std::slice::from_ref;
+
 use relaysync::sim::{NOW_SECS, Remote, note};
 
 use super::support::{Discovering, OURS, address, announcement, config};
@@ -26,7 +28,7 @@ fn from_one_relay_the_others_are_found_and_every_layer_fills() {
         [
             ("first", Remote::with(&first)),
             ("second", Remote::with(&second)),
-            ("third", Remote::with(&[foreign.clone()])),
+            ("third", Remote::with(from_ref(&foreign))),
         ],
     );
     daemon.secs(60);
@@ -37,7 +39,7 @@ fn from_one_relay_the_others_are_found_and_every_layer_fills() {
         assert!(report.complete, "{report:#?}\n{}", daemon.world.trace());
     }
     let late = note(NOW_SECS + 60).by(7).kind(1111).tag("E", &issue.id.to_hex()).sign();
-    daemon.world.publish(&super::support::url("second"), std::slice::from_ref(&late));
+    daemon.world.publish(&super::support::url("second"), from_ref(&late));
     daemon.secs(2);
     assert!(daemon.holds(&late), "{}", daemon.world.trace());
 }

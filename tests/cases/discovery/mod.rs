@@ -2,6 +2,7 @@
 
 mod beside;
 mod changes;
+mod dials;
 mod faults;
 mod layers;
 mod packs;

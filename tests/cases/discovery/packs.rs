@@ -1,6 +1,7 @@
 //! Many interests in few filters: packing, consolidating, absences and restarts.
 
 use std::collections::BTreeSet;
+use std::slice::from_ref;
 
 use relaysync::discover::DiscoverConfig;
 use relaysync::engine::{Command, Config, Origin};
@@ -25,7 +26,7 @@ pub(super) fn busy(issues: u64) -> (Event, Vec<Event>, Vec<Event>) {
 pub(super) fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
     let (ours, issues, comments) = busy(issues);
     let second: Vec<Event> = issues.iter().chain(&comments).cloned().collect();
-    let relays = [("first", Remote::with(&[ours.clone()])), ("second", Remote::with(&second))];
+    let relays = [("first", Remote::with(from_ref(&ours))), ("second", Remote::with(&second))];
     let mut daemon = Discovering::new(config, relays);
     daemon.secs(60);
     for comment in &comments {
@@ -63,7 +64,7 @@ fn too_many_live_filters_are_put_together_and_nothing_is_fetched_again() {
     for n in 0..12 {
         let at = daemon.world.now().unix_secs;
         let issue = note(at).by(4).kind(1621).tag("a", &address(&ours)).content(format!("late {n}")).sign();
-        daemon.world.publish(&url("second"), std::slice::from_ref(&issue));
+        daemon.world.publish(&url("second"), from_ref(&issue));
         issues.push(issue);
         daemon.secs(20);
     }
@@ -77,7 +78,7 @@ fn too_many_live_filters_are_put_together_and_nothing_is_fetched_again() {
     assert_eq!(fetched.len(), before, "something was fetched whole twice");
     for issue in &issues {
         let comment = comment_of(issue, &daemon);
-        daemon.world.publish(&url("second"), std::slice::from_ref(&comment));
+        daemon.world.publish(&url("second"), from_ref(&comment));
         daemon.secs(2);
         assert!(daemon.holds(&comment), "{}", daemon.world.trace());
     }
@@ -91,7 +92,7 @@ fn what_came_during_a_short_absence_is_fetched_in_all_layers() {
     let asked = filters_asked(&daemon.world, &url("second")).len();
     let missed = comment_of(&issues[77], &daemon);
     daemon.world.cut(&url("second"), "");
-    daemon.world.publish(&url("second"), std::slice::from_ref(&missed));
+    daemon.world.publish(&url("second"), from_ref(&missed));
     daemon.secs(60);
     assert!(daemon.holds(&missed), "{}", daemon.world.trace());
     let asked = filters_asked(&daemon.world, &url("second")).split_off(asked);
@@ -105,7 +106,7 @@ fn a_restart_within_a_quarter_of_an_hour_is_a_quick_reconnect() {
     let (held, asked) = ([vec![ours], issues].concat(), filters_asked(&daemon.world, &url("second")).len());
     let missed = comment_of(&held[7], &daemon);
     daemon.world.crash(daemon.engine);
-    daemon.world.publish(&url("second"), std::slice::from_ref(&missed));
+    daemon.world.publish(&url("second"), from_ref(&missed));
     daemon.world.restart(daemon.engine);
     daemon.world.command(daemon.engine, Command::Accepted { events: held, origin: Origin::Held });
     daemon.secs(60);
@@ -132,7 +133,7 @@ fn an_archive_takes_what_lists_others_too() {
     let archive = DiscoverConfig { accept: relaysync::discover::Accept::All, ..config().discovery.unwrap() };
     let other = announcement("other", &["wss://second.example"]);
     let issue = note(NOW_SECS - 10).by(4).kind(1621).tag("a", &address(&other)).sign();
-    let relays = [("first", Remote::with(&[other.clone()])), ("second", Remote::with(&[issue.clone()]))];
+    let relays = [("first", Remote::with(from_ref(&other))), ("second", Remote::with(from_ref(&issue)))];
     let mut daemon = Discovering::new(Config { discovery: Some(archive), ..config() }, relays);
     daemon.secs(30);
     daemon.holds_exactly(&[&other, &issue]);

@@ -1,5 +1,6 @@
 //! Scenarios of proactive sync that have to do with time: absences, the daily pass, the batch window.
 
+use std::slice::from_ref;
 use std::time::Duration;
 
 use relaysync::engine::Command;
@@ -55,7 +56,7 @@ fn after_a_long_absence_every_layer_is_fetched_anew() {
     daemon.world.cut(&url("second"), "");
     daemon.secs(1_200);
     let dated_back = note(NOW_SECS - 900_000).by(5).kind(1111).tag("E", &issues[1].id.to_hex()).sign();
-    daemon.world.publish(&url("second"), std::slice::from_ref(&dated_back));
+    daemon.world.publish(&url("second"), from_ref(&dated_back));
     daemon.world.relay_mut(&url("second")).connects = Connects::Always;
     daemon.world.command(daemon.engine, Command::Wake);
     daemon.secs(60);
@@ -87,7 +88,7 @@ fn the_batch_window_begins_with_the_first_change_and_does_not_begin_again() {
     let publish = |daemon: &mut Discovering, number: u64| {
         let at = daemon.world.now().unix_secs;
         let issue = note(at).by(4).kind(1621).tag("a", &address(&ours)).content(format!("{number}")).sign();
-        daemon.world.publish(&url("second"), std::slice::from_ref(&issue));
+        daemon.world.publish(&url("second"), from_ref(&issue));
         issue
     };
     let began = daemon.world.now().instant;
@@ -124,7 +125,7 @@ fn a_relay_that_cannot_be_reached_holds_up_nothing() {
     let more = note(NOW_SECS - 50).by(2).kind(30_617).tag("d", "ours").tags(&listed.map(str::to_owned));
     let comment = comment_of(&issues[0], &daemon);
     daemon.world.add_relay(url("nowhere").as_str(), Remote::with(&[]).connecting(refused));
-    daemon.world.add_relay(url("late").as_str(), Remote::with(std::slice::from_ref(&comment)));
+    daemon.world.add_relay(url("late").as_str(), Remote::with(from_ref(&comment)));
     daemon.world.publish(&url("first"), &[more.sign()]);
     daemon.secs(20);
     assert!(daemon.holds(&comment), "{}", daemon.world.trace());

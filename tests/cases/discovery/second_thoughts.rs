@@ -1,5 +1,7 @@
 //! What was not wanted when it came, and is wanted later.
 
+use std::slice::from_ref;
+
 use relaysync::discover::{Accept, DiscoverConfig};
 use relaysync::engine::{Command, Config};
 use relaysync::protocol::{Event, hex};
@@ -29,7 +31,7 @@ fn what_a_new_repository_makes_wanted_is_fetched_where_it_was_refused() {
         daemon.secs(60);
         daemon.holds_exactly(&[]);
         let received = daemon.report("first").unwrap().counters.received;
-        daemon.world.publish(&url("first"), std::slice::from_ref(&ours));
+        daemon.world.publish(&url("first"), from_ref(&ours));
         daemon.secs(20);
         daemon.holds_exactly(&[&ours, &list, &state]);
         let again = daemon.report("first").unwrap().counters.received - received;
@@ -44,12 +46,12 @@ fn a_version_that_moves_a_repository_away_is_found_though_it_came_first() {
     let ours = announcement("ours", &[OURS, "wss://second.example"]);
     let away = note(NOW_SECS - 100).by(2).kind(30_617).tag("d", "ours").tag("relays", "wss://elsewhere.example").sign();
     let discovery = DiscoverConfig { bootstrap: vec![url("first"), url("second")], ..config().discovery.unwrap() };
-    for first in both(std::slice::from_ref(&away)) {
+    for first in both(from_ref(&away)) {
         let config = Config { discovery: Some(discovery.clone()), ..config() };
         let mut daemon = Discovering::new(config, [("first", first), ("second", Remote::with(&[]))]);
         daemon.secs(60);
         daemon.holds_exactly(&[]);
-        daemon.world.publish(&url("second"), std::slice::from_ref(&ours));
+        daemon.world.publish(&url("second"), from_ref(&ours));
         daemon.secs(20);
         daemon.holds_exactly(&[&away]);
     }
@@ -60,8 +62,8 @@ fn a_version_that_moves_a_repository_away_is_found_though_it_came_first() {
 fn after_a_reload_everything_is_judged_anew() {
     let other = announcement("other", &["wss://second.example"]);
     let issue = note(NOW_SECS - 10).by(4).kind(1621).tag("a", &address(&other)).sign();
-    for first in both(std::slice::from_ref(&other)) {
-        let mut daemon = Discovering::new(config(), [("first", first), ("second", Remote::with(&[issue.clone()]))]);
+    for first in both(from_ref(&other)) {
+        let mut daemon = Discovering::new(config(), [("first", first), ("second", Remote::with(from_ref(&issue)))]);
         daemon.secs(60);
         daemon.holds_exactly(&[]);
         let archive = DiscoverConfig { accept: Accept::All, ..config().discovery.unwrap() };
@@ -80,12 +82,12 @@ fn what_is_accepted_again_within_the_batch_window_is_fetched_anew() {
     let other = announcement("other", &["wss://second.example"]);
     let accepting = |accept| DiscoverConfig { accept, ..config().discovery.unwrap() };
     let archive = Config { discovery: Some(accepting(Accept::All)), ..config() };
-    let relays = [("first", Remote::with(&[other.clone()])), ("second", Remote::with(&[]))];
+    let relays = [("first", Remote::with(from_ref(&other))), ("second", Remote::with(&[]))];
     let mut daemon = Discovering::new(archive, relays);
     daemon.secs(60);
     daemon.world.command(daemon.engine, Command::Discover(Box::new(accepting(Accept::Allowed))));
     let issue = note(daemon.world.now().unix_secs).by(4).kind(1621).tag("a", &address(&other)).sign();
-    daemon.world.publish(&url("second"), std::slice::from_ref(&issue));
+    daemon.world.publish(&url("second"), from_ref(&issue));
     daemon.secs(2);
     daemon.holds_exactly(&[&other]);
     daemon.world.command(daemon.engine, Command::Discover(Box::new(accepting(Accept::All))));
@@ -103,7 +105,7 @@ fn what_an_author_wrote_who_is_blocked_no_more_is_fetched() {
     let block_authors = [comment.pubkey.to_bytes()].into();
     let blocking = DiscoverConfig { block_authors, ..config().discovery.unwrap() };
     let relays =
-        [("first", Remote::with(&[ours.clone()])), ("second", Remote::with(&[issue.clone(), comment.clone()]))];
+        [("first", Remote::with(from_ref(&ours))), ("second", Remote::with(&[issue.clone(), comment.clone()]))];
     let mut daemon = Discovering::new(Config { discovery: Some(blocking), ..config() }, relays);
     daemon.secs(60);
     daemon.holds_exactly(&[&ours, &issue]);
@@ -117,13 +119,13 @@ fn what_an_author_wrote_who_is_blocked_no_more_is_fetched() {
 fn after_a_restart_what_was_refused_before_is_found_as_well() {
     let list = note(NOW_SECS - 100).by(2).kind(10_317).tag("g", "wss://elsewhere.example").sign();
     let ours = announcement("ours", &[OURS]);
-    for first in both(std::slice::from_ref(&list)) {
+    for first in both(from_ref(&list)) {
         let mut daemon = Discovering::new(config(), [("first", first)]);
         daemon.secs(60);
         daemon.world.restart(daemon.engine);
         daemon.secs(60);
         daemon.holds_exactly(&[]);
-        daemon.world.publish(&url("first"), std::slice::from_ref(&ours));
+        daemon.world.publish(&url("first"), from_ref(&ours));
         daemon.secs(20);
         daemon.holds_exactly(&[&ours, &list]);
     }

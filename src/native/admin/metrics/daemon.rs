@@ -1,14 +1,13 @@
 //! Metrics of the daemon's other parts.
 
-use super::{Kind, Page};
+use super::{Kind, Page, service};
 use crate::discover::DiscoveryCounters;
 use crate::engine::Sizes;
-use crate::native::admin::report::{DaemonReport, DiscoveryReport, FeedReport, ServiceReport, StoreReport};
+use crate::native::admin::report::{DaemonReport, DiscoveryReport, FeedReport, StoreReport};
 use crate::native::hook;
-use crate::serve::Counters;
 
 /// One line of a table: a name, its help, its value.
-type Row = (&'static str, &'static str, u64);
+pub(super) type Row = (&'static str, &'static str, u64);
 
 pub(super) fn write(page: &mut Page<'_>, report: &DaemonReport) {
     let help = "Always 1; the version is the label.";
@@ -24,7 +23,7 @@ pub(super) fn write(page: &mut Page<'_>, report: &DaemonReport) {
         write_discovery(page, discovery);
     }
     if let Some(service) = &report.service {
-        write_service(page, service);
+        service::write(page, service);
     }
     if let Some(hook) = &report.hook {
         write_hook(page, hook);
@@ -70,7 +69,7 @@ fn gauges(page: &mut Page<'_>, rows: &[Row]) {
     }
 }
 
-fn counters(page: &mut Page<'_>, rows: &[Row]) {
+pub(super) fn counters(page: &mut Page<'_>, rows: &[Row]) {
     for (name, help, value) in rows {
         page.counter(name, help, *value);
     }
@@ -97,9 +96,6 @@ fn engine(sizes: &Sizes) -> [Row; 14] {
 
 fn write_store(page: &mut Page<'_>, store: &StoreReport) {
     page.gauge("store_file_bytes", "The size of the store's file.", store.file_bytes);
-    if let Some(events) = store.events {
-        page.gauge("store_events", "Events held.", events);
-    }
     let commits = [("success", store.commits), ("failure", store.commits_failed)];
     labelled(page, ("store_commits_total", "result"), "Commits, by whichever writer.", &commits);
 }
@@ -175,47 +171,9 @@ fn write_hook(page: &mut Page<'_>, hook: &hook::Counters) {
 }
 
 /// A counter with one label: its name, then the label's.
-fn labelled(page: &mut Page<'_>, (name, label): (&str, &str), help: &str, values: &[(&str, u64)]) {
+pub(super) fn labelled(page: &mut Page<'_>, (name, label): (&str, &str), help: &str, values: &[(&str, u64)]) {
     let mut family = page.family(name, Kind::Counter, help);
     for (part, value) in values {
         family.sample(&[(label, part)], *value);
-    }
-}
-
-fn write_service(page: &mut Page<'_>, service: &ServiceReport) {
-    let seen = &service.counters;
-    page.gauge("service_clients_connected", "Clients connected to the relay service.", service.clients_connected);
-    counters(
-        page,
-        &[
-            ("service_clients_total", "Connections of clients.", seen.clients),
-            ("service_clients_cut_total", "Connections ended for the client's behaviour.", seen.clients_cut),
-            ("service_frames_total", "Frames of clients.", seen.frames),
-            ("service_frames_malformed_total", "Frames of clients that were no message.", seen.frames_malformed),
-            (
-                "service_readings_paused_total",
-                "Times that a client was not read, as its events waited.",
-                seen.readings_paused,
-            ),
-            ("service_pages_capped_total", "Filters that the page cap cut short.", seen.pages_capped),
-            ("service_item_sets_read_total", "Item sets read from the store.", seen.item_sets_read),
-            ("service_faults_total", "Pieces of work that failed for no fault of the client.", seen.faults),
-        ],
-    );
-    let events = [("received", seen.events), ("stored", seen.events_stored), ("refused", seen.events_refused)];
-    labelled(page, ("service_events_total", "result"), "Events of clients, by what became of them.", &events);
-    write_requests(page, seen);
-}
-
-fn write_requests(page: &mut Page<'_>, seen: &Counters) {
-    let mut requests = page.family("service_requests_total", Kind::Counter, "Requests of clients, by the answer.");
-    for (kind, accepted, refused) in [
-        ("req", seen.requests, seen.requests_refused),
-        ("count", seen.counts, seen.counts_refused),
-        ("auth", seen.auths, seen.auths_refused),
-        ("negentropy", seen.negentropy, seen.negentropy_refused),
-    ] {
-        requests.sample(&[("kind", kind), ("result", "accepted")], accepted);
-        requests.sample(&[("kind", kind), ("result", "refused")], refused);
     }
 }

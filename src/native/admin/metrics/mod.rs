@@ -3,6 +3,7 @@
 mod daemon;
 mod places;
 mod relays;
+mod service;
 #[cfg(test)]
 mod tests;
 
