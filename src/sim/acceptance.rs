@@ -154,7 +154,7 @@ impl<'e> Acceptance<'e> {
             keys.into_iter().any(|key| *key == hex::encode(&author))
         };
         let of = self.accepted.iter().filter(|(address, _)| &*address.identifier == identifier);
-        of.flat_map(|(_, versions)| versions).any(|event| names(event))
+        of.flat_map(|(_, versions)| versions).any(names)
     }
 
     fn wants_deletion(&self, event: &Event) -> bool {
