@@ -72,7 +72,6 @@ impl Engine {
 
     /// Takes a new configuration of discovery; without one before, discovery begins.
     pub(super) fn discover(&mut self, config: DiscoverConfig) {
-        self.refused = Refused::default();
         let rules = config.rules();
         match &mut self.discovery {
             Some(discovery) => discovery.reconfigure(config, self.now.instant),
@@ -81,6 +80,7 @@ impl Engine {
         self.pipeline.keep = self.kept();
         let before = std::mem::replace(&mut self.rules, rules);
         if before != rules {
+            self.refused = Refused::default();
             (0..self.relays.len()).for_each(|number| self.with_relay(number, |relay, ctx| relay.handle_rules(ctx)));
         }
     }

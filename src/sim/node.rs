@@ -182,7 +182,10 @@ impl Node {
     pub(super) fn crash(&mut self) {
         self.life += 1;
         self.is_down = true;
-        self.asleep = None;
+        if self.asleep.take().is_some() {
+            // Of a sleep that ended early, the clock of the next process knows nothing.
+            self.lag = Duration::ZERO;
+        }
         self.crash_in = None;
         self.conns.clear();
         self.watches.values_mut().for_each(Watch::handle_crash);

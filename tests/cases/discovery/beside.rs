@@ -44,7 +44,7 @@ fn offered(daemon: &Discovering) -> usize {
 #[test]
 fn what_is_found_is_published_at_once_and_nowhere_else() {
     let (ours, issues) = repository(5);
-    let mut daemon = begun(config(), Remote::with(&[]), from_ref(&ours), &issues);
+    let mut daemon = begun(config(), Remote::with(&[]), std::slice::from_ref(&ours), &issues);
     daemon.secs(30);
     assert!(issues.iter().chain([&ours]).all(|event| has(&daemon, event)), "{}", daemon.world.trace());
     let late = note(daemon.world.now().unix_secs).by(5).kind(1111).tag("E", &issues[0].id.to_hex()).sign();
@@ -88,7 +88,7 @@ fn what_it_held_before_widens_the_targets() {
 fn what_it_refuses_is_counted_and_holds_up_nothing() {
     let (ours, issues) = repository(40);
     let no = NoOk { words: Some("blocked: not here".into()), times: 3 };
-    let mut daemon = begun(config(), Remote::with(&[]).tamper(no), from_ref(&ours), &issues);
+    let mut daemon = begun(config(), Remote::with(&[]).tamper(no), std::slice::from_ref(&ours), &issues);
     daemon.secs(30);
     let taken = issues.iter().chain([&ours]).filter(|event| has(&daemon, event)).count();
     let report = daemon.report("ours").unwrap();

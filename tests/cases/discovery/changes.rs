@@ -40,7 +40,8 @@ fn rules_that_accept_more_are_applied_to_what_was_refused() {
     let issue = note(NOW_SECS - 4_000).by(4).kind(1621).tag("a", &address(&other)).sign();
     for refuses in [false, true] {
         let remote = |events: &[Event]| if refuses { paging(events) } else { Remote::with(events) };
-        let relays = [("first", remote(from_ref(&other))), ("second", remote(from_ref(&issue)))];
+        let relays =
+            [("first", remote(std::slice::from_ref(&other))), ("second", remote(std::slice::from_ref(&issue)))];
         let mut daemon = Discovering::new(config(), relays);
         daemon.secs(100);
         daemon.holds_exactly(&[]);
@@ -55,7 +56,7 @@ fn rules_that_accept_more_are_applied_to_what_was_refused() {
 #[test]
 fn rules_that_accept_more_hold_after_a_restart() {
     let other = announcement("other", &["wss://second.example"]);
-    let mut daemon = Discovering::new(config(), [("first", paging(from_ref(&other)))]);
+    let mut daemon = Discovering::new(config(), [("first", paging(std::slice::from_ref(&other)))]);
     daemon.secs(100);
     let all = DiscoverConfig { accept: Accept::All, ..config().discovery.unwrap() };
     daemon.world.node_mut(daemon.engine).config.discovery = Some(all);
@@ -69,7 +70,7 @@ fn rules_that_accept_more_hold_after_a_restart() {
 fn nobody_is_asked_before_all_that_is_held_is_known() {
     let ours = announcement("ours", &[OURS, "wss://second.example"]);
     let away = note(NOW_SECS).by(2).kind(30617).tag("d", "ours").tag("relays", "wss://elsewhere.example").sign();
-    let mut daemon = Discovering::new(config(), [("first", Remote::with(from_ref(&ours)))]);
+    let mut daemon = Discovering::new(config(), [("first", Remote::with(std::slice::from_ref(&ours)))]);
     daemon.secs(30);
     daemon.holds_exactly(&[&ours]);
     daemon.world.crash(daemon.engine);

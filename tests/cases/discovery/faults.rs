@@ -118,7 +118,8 @@ fn killed_in_the_middle_of_a_catch_up_nothing_of_it_is_lost() {
         let second = Remote::with(&[issues.clone(), comments.clone()].concat())
             .tamper(PageCap(12))
             .tamper(NegentropyRefused::notice("negentropy disabled"));
-        let mut daemon = Discovering::new(config(), [("first", Remote::with(from_ref(&ours))), ("second", second)]);
+        let mut daemon =
+            Discovering::new(config(), [("first", Remote::with(std::slice::from_ref(&ours))), ("second", second)]);
         daemon.world.run(Duration::from_millis(after_ms));
         daemon.world.restart(daemon.engine);
         let held = daemon.world.node(daemon.engine).events(daemon.world.now().unix_secs);

@@ -28,7 +28,7 @@ fn from_one_relay_the_others_are_found_and_every_layer_fills() {
         [
             ("first", Remote::with(&first)),
             ("second", Remote::with(&second)),
-            ("third", Remote::with(from_ref(&foreign))),
+            ("third", Remote::with(std::slice::from_ref(&foreign))),
         ],
     );
     daemon.secs(60);

@@ -26,7 +26,7 @@ pub(super) fn busy(issues: u64) -> (Event, Vec<Event>, Vec<Event>) {
 pub(super) fn begun(config: Config, issues: u64) -> (Discovering, Event, Vec<Event>) {
     let (ours, issues, comments) = busy(issues);
     let second: Vec<Event> = issues.iter().chain(&comments).cloned().collect();
-    let relays = [("first", Remote::with(from_ref(&ours))), ("second", Remote::with(&second))];
+    let relays = [("first", Remote::with(std::slice::from_ref(&ours))), ("second", Remote::with(&second))];
     let mut daemon = Discovering::new(config, relays);
     daemon.secs(60);
     for comment in &comments {
@@ -133,7 +133,8 @@ fn an_archive_takes_what_lists_others_too() {
     let archive = DiscoverConfig { accept: relaysync::discover::Accept::All, ..config().discovery.unwrap() };
     let other = announcement("other", &["wss://second.example"]);
     let issue = note(NOW_SECS - 10).by(4).kind(1621).tag("a", &address(&other)).sign();
-    let relays = [("first", Remote::with(from_ref(&other))), ("second", Remote::with(from_ref(&issue)))];
+    let relays =
+        [("first", Remote::with(std::slice::from_ref(&other))), ("second", Remote::with(std::slice::from_ref(&issue)))];
     let mut daemon = Discovering::new(Config { discovery: Some(archive), ..config() }, relays);
     daemon.secs(30);
     daemon.holds_exactly(&[&other, &issue]);

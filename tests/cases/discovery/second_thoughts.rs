@@ -62,8 +62,9 @@ fn a_version_that_moves_a_repository_away_is_found_though_it_came_first() {
 fn after_a_reload_everything_is_judged_anew() {
     let other = announcement("other", &["wss://second.example"]);
     let issue = note(NOW_SECS - 10).by(4).kind(1621).tag("a", &address(&other)).sign();
-    for first in both(from_ref(&other)) {
-        let mut daemon = Discovering::new(config(), [("first", first), ("second", Remote::with(from_ref(&issue)))]);
+    for first in both(std::slice::from_ref(&other)) {
+        let mut daemon =
+            Discovering::new(config(), [("first", first), ("second", Remote::with(std::slice::from_ref(&issue)))]);
         daemon.secs(60);
         daemon.holds_exactly(&[]);
         let archive = DiscoverConfig { accept: Accept::All, ..config().discovery.unwrap() };
@@ -82,7 +83,7 @@ fn what_is_accepted_again_within_the_batch_window_is_fetched_anew() {
     let other = announcement("other", &["wss://second.example"]);
     let accepting = |accept| DiscoverConfig { accept, ..config().discovery.unwrap() };
     let archive = Config { discovery: Some(accepting(Accept::All)), ..config() };
-    let relays = [("first", Remote::with(from_ref(&other))), ("second", Remote::with(&[]))];
+    let relays = [("first", Remote::with(std::slice::from_ref(&other))), ("second", Remote::with(&[]))];
     let mut daemon = Discovering::new(archive, relays);
     daemon.secs(60);
     daemon.world.command(daemon.engine, Command::Discover(Box::new(accepting(Accept::Allowed))));
@@ -104,8 +105,10 @@ fn what_an_author_wrote_who_is_blocked_no_more_is_fetched() {
     let comment = note(NOW_SECS - 10).by(6).kind(1111).tag("E", &issue.id.to_hex()).sign();
     let block_authors = [comment.pubkey.to_bytes()].into();
     let blocking = DiscoverConfig { block_authors, ..config().discovery.unwrap() };
-    let relays =
-        [("first", Remote::with(from_ref(&ours))), ("second", Remote::with(&[issue.clone(), comment.clone()]))];
+    let relays = [
+        ("first", Remote::with(std::slice::from_ref(&ours))),
+        ("second", Remote::with(&[issue.clone(), comment.clone()])),
+    ];
     let mut daemon = Discovering::new(Config { discovery: Some(blocking), ..config() }, relays);
     daemon.secs(60);
     daemon.holds_exactly(&[&ours, &issue]);
