@@ -6,7 +6,7 @@ use relaysync::native::hook::{Delivery, HookTarget};
 use relaysync::protocol::hex;
 use relaysync::store::Outcome;
 
-use crate::events::{author_of, draft, id_of};
+use crate::events::{author_of, commit, draft, id_of};
 use crate::world::*;
 
 #[tokio::test]
@@ -107,6 +107,19 @@ async fn a_restart_delivers_what_was_left_and_nothing_again() {
     let world = world.restart(target).await;
     world.settled().await;
     assert_eq!((all(&mut told), world.counters().delivered), ([].into(), 0));
+}
+
+#[tokio::test]
+async fn a_hook_that_has_ended_leaves_its_outbox_to_the_next_one() {
+    let (target, _told) = taker();
+    let world = World::new(target, |_| {}).await;
+    let old = world.store.clone();
+    let (target, mut told) = taker();
+    let world = world.restart(target).await;
+    commit(&old, &[patch(1, "x")]).await;
+    world.commit(&[patch(2, "x")]).await;
+    world.settled().await;
+    assert_eq!(all(&mut told), [("1/x".into(), [2].into())].into(), "it is held by {old:?}, and handed on by nobody");
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! The engine and the relay service write to the same store, each by a feed of its own that the other one hears. The
 //! *court* tells the engine of what clients have published, and asks it whether what they publish is wanted. When the
 //! store fails, it is opened again and a new engine is built over it, less and less often; the relay service goes on
-//! meanwhile, and answers what it can.
+//! meanwhile, and answers what it can. An engine that has missed too much of the feed makes way for a new one, too.
 
 mod court;
 mod disk;

@@ -136,12 +136,15 @@ impl<S: Store> Hook<S> {
     }
 
     /// Waits for deliveries under way, within [`HookConfig::shutdown_max`], and ends. What was not delivered stays in the
-    /// outbox.
+    /// outbox, which another hook may open then. What its stores commit after that is not handed on.
     pub async fn shutdown(self) {
         self.stopping.send_replace(true);
         if let Err(error) = self.courier.await {
             tracing::error!("the hook ended badly: {error}");
         }
+        // Whatever was cut short may still be at work on it, and stores still refer to it.
+        let shared = self.shared;
+        blocking(move || shared.outbox().close()).await;
     }
 }
 

@@ -33,7 +33,8 @@ pub(super) type Entries = BTreeMap<Address, News>;
 /// The file. Its methods block.
 pub(super) struct Outbox {
     path: PathBuf,
-    database: Database,
+    /// `None` once it is closed.
+    database: Option<Database>,
 }
 
 impl Outbox {
@@ -49,7 +50,12 @@ impl Outbox {
             Ok((database, entries))
         };
         let (database, entries) = open().map_err(|fault| StoreError { path: path.to_owned(), fault })?;
-        Ok((Self { path: path.to_owned(), database }, entries))
+        Ok((Self { path: path.to_owned(), database: Some(database) }, entries))
+    }
+
+    /// Leaves the file to the next one who opens it. Nothing is written any more.
+    pub(super) fn close(&mut self) {
+        self.database = None;
     }
 
     /// Writes `entries`; they are durable when this returns.
@@ -101,7 +107,7 @@ impl Outbox {
         change: impl FnOnce(&mut Tables<'_>) -> Result<(), StoreFault>,
     ) -> Result<(), StoreError> {
         let write = || {
-            let mut transaction = self.database.begin_write()?;
+            let mut transaction = self.database.as_ref().ok_or(StoreFault::Stopped)?.begin_write()?;
             transaction.set_durability(durability).map_err(|error| StoreFault::Damaged(error.to_string()))?;
             change(&mut Tables::open(&transaction)?)?;
             transaction.commit()?;

@@ -38,7 +38,7 @@ fn rules(enabled: &mut bool, config: &mut DiscoverConfig, walker: &mut dyn Walke
         "private_relays",
         &mut config.private_relays,
         "Connect to relays at loopback and private addresses when announcements name them. Anybody can publish one, so \
-         not where internal services are in reach. Bootstrap relays may be anywhere.",
+         not where internal services are in reach. What their names resolve to counts. Bootstrap relays may be anywhere.",
     );
     keys.duration_or_zero(
         "batch_window",
