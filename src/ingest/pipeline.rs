@@ -7,8 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::{Invalid, Verdict, Verified};
-use crate::discover::Discovery;
+use super::{Invalid, Keep, Verdict, Verified};
 use crate::engine::{Config, HistoryId, Planted, Ticket};
 use crate::protocol::Event;
 use crate::runtime::Instant;
@@ -95,28 +94,6 @@ struct Committing {
     /// By their place among the events.
     kept: BTreeMap<usize, Event>,
     marks: Vec<Source>,
-}
-
-/// Which events are given back once they are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Keep {
-    /// None.
-    #[default]
-    Nothing,
-    /// What discovery observes.
-    Observed,
-    /// All.
-    All,
-}
-
-impl Keep {
-    fn wants(self, event: &Event) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::Observed => Discovery::observes(event.kind_number()),
-            Self::All => true,
-        }
-    }
 }
 
 /// The pipeline. See the module.
