@@ -1,6 +1,6 @@
 //! Where a relay is: whether two URLs lead to one service, and whether to a network that is nobody else's business.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::protocol::{RelayUrl, RelayUrlError};
 
