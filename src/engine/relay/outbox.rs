@@ -2,7 +2,7 @@
 //! if it is to have them. What is missed, for whatever reason, the next pass over the filter finds.
 
 use super::{Ctx, Pending, Relay};
-use crate::engine::Effect;
+use crate::engine::{Effect, Gap, GapReason};
 use crate::plan::Pack;
 use crate::protocol::Event;
 use crate::protocol::message::client;
@@ -83,10 +83,29 @@ impl Relay {
             _ => {
                 self.outbox.forget(&record.id);
                 self.counters.refused += 1;
+                self.note_refused(words, ctx);
                 self.record_useful(ctx.now.instant);
             }
         }
         Some(())
+    }
+
+    /// The relay does not want an event that it is to have: that is a gap until a pass finds otherwise.
+    fn note_refused(&mut self, words: &str, ctx: &Ctx<'_>) {
+        let Some(pack) = self.progress.target().first().cloned() else { return };
+        let refused =
+            self.gaps.iter_mut().filter(|gap| gap.filter == *pack.key()).find_map(|gap| match &mut gap.reason {
+                GapReason::NotAccepted { events, .. } => Some(events),
+                _ => None,
+            });
+        match refused {
+            Some(events) => *events += 1,
+            None => {
+                let reason = GapReason::NotAccepted { events: 1, reason: words.to_owned() };
+                self.add_gap(Gap { filter: pack.key().clone(), window: pack.window(), reason }, ctx.config);
+                self.plan_retry(pack, ctx);
+            }
+        }
     }
 
     /// What is on its way may not have come: it is sent once more, and then left to the next pass.

@@ -16,7 +16,12 @@ const VARIABLE: &str = "RUST_LOG";
 /// Starts logs for a command; RUST_LOG overrides what is `usually` logged.
 pub(super) fn start(usually: &str) {
     let filter = by_variable().unwrap_or_else(|| EnvFilter::new(usually));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(is_shown()).init();
+}
+
+/// Does somebody look at what is logged, and wants colours?
+fn is_shown() -> bool {
+    io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none()
 }
 
 /// What RUST_LOG asks for.
@@ -38,7 +43,7 @@ impl LogControl {
         let decides = by_variable.is_none();
         let (filter, handle) = reload::Layer::new(by_variable.unwrap_or_else(|| EnvFilter::new(&settings.filter.0)));
         let lines = match settings.format {
-            LogFormat::Text => fmt::layer().with_writer(io::stderr).with_target(false).boxed(),
+            LogFormat::Text => fmt::layer().with_writer(io::stderr).with_target(false).with_ansi(is_shown()).boxed(),
             LogFormat::Json => fmt::layer().with_writer(io::stderr).json().flatten_event(true).boxed(),
         };
         tracing_subscriber::registry().with(filter).with(lines).init();

@@ -93,6 +93,7 @@ fn what_it_refuses_is_counted_and_holds_up_nothing() {
     let taken = issues.iter().chain([&ours]).filter(|event| has(&daemon, event)).count();
     let report = daemon.report("ours").unwrap();
     assert_eq!((taken, report.counters.published, report.counters.refused), (38, 38, 3));
+    assert!(!report.complete && report.gaps.len() == 1, "what it lacks is no secret: {:?}", report.gaps);
     assert_eq!(report.counters.connections, 1);
     assert_eq!(offered(&daemon), 41, "what is refused is not offered again at once");
 }

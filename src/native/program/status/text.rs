@@ -38,7 +38,7 @@ pub(super) fn of(report: &DaemonReport) -> String {
 fn verdict(report: &DaemonReport) -> String {
     let verdict = report.verdict();
     if verdict.relays == 0 {
-        return "No relay is known yet (name one that has repositories, under \"bootstrap\" or \"peers\")".to_owned();
+        return "No relay is known yet (name one that has repositories: discovery.bootstrap)".to_owned();
     }
     let relays = counted(verdict.relays, "relay");
     let parts: Vec<String> = [
