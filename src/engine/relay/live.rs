@@ -252,6 +252,11 @@ impl Lives {
         self.ungrouped.is_empty() && self.by_id.values().all(|live| live.subscription.is_some())
     }
 
+    /// Subscriptions for packs of several.
+    pub(super) fn groups(&self) -> usize {
+        self.by_id.values().filter(|live| live.is_layered()).count()
+    }
+
     /// Filters that are followed.
     pub(super) fn filters(&self) -> usize {
         self.id_of.len()

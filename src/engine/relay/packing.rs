@@ -115,7 +115,12 @@ impl Relay {
         let has_no_room = self.live_due && self.is_unserved();
         (followed > ctx.config.live_filters_max || has_no_room)
             && self.lives.retiring.is_empty()
-            && self.packs.filters_min() + (followed / 4).max(1) <= followed
+            && (self.packs.filters_min() + (followed / 4).max(1) <= followed || has_no_room && self.could_be_fuller())
+    }
+
+    /// Are there twice as many subscriptions as these filters need?
+    fn could_be_fuller(&self) -> bool {
+        self.lives.groups() >= 2 * self.lives.filters().div_ceil(self.budget.filters_max()).max(1)
     }
 
     /// Makes full packs of small ones. What was fetched is not fetched again; what is followed is followed by new
@@ -129,7 +134,7 @@ impl Relay {
         let retries = &self.retries;
         let replaced =
             self.packs.consolidate(|pack| progress.confirmed().contains(pack) && !retries.contains_key(pack));
-        if replaced.is_empty() {
+        if replaced.is_empty() && !self.could_be_fuller() {
             return;
         }
         self.counters.consolidations += 1;

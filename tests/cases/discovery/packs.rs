@@ -139,3 +139,27 @@ fn an_archive_takes_what_lists_others_too() {
     daemon.secs(30);
     daemon.holds_exactly(&[&other, &issue]);
 }
+
+/// Where nothing can be put into one filter, filters go into fewer subscriptions before anything is only asked for from
+/// time to time.
+#[test]
+fn when_subscriptions_run_out_they_are_made_fuller() {
+    let config = Config { values_per_filter_max: 1, subscriptions_max: 8, ..config() };
+    let (mut daemon, ours, _) = begun(config, 3);
+    let mut issues = Vec::new();
+    for n in 0..8 {
+        let at = daemon.world.now().unix_secs;
+        let issue = note(at).by(4).kind(1621).tag("a", &address(&ours)).content(format!("late {n}")).sign();
+        daemon.world.publish(&url("second"), std::slice::from_ref(&issue));
+        issues.push(issue);
+        daemon.secs(20);
+    }
+    let report = daemon.report("second").unwrap();
+    assert_eq!(format!("{:?}", report.phase), "Live", "{report:#?}");
+    for issue in &issues {
+        let comment = comment_of(issue, &daemon);
+        daemon.world.publish(&url("second"), std::slice::from_ref(&comment));
+        daemon.secs(2);
+        assert!(daemon.holds(&comment), "{}", daemon.world.trace());
+    }
+}
