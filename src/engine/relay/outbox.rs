@@ -1,6 +1,7 @@
 //! Passing on what others have brought: events that are stored while the relay is connected are published to it at once,
 //! if it is to have them. What is missed, for whatever reason, the next pass over the filter finds.
 
+use super::requests::drop_expired;
 use super::{Ctx, Pending, Relay};
 use crate::engine::{Effect, Gap, GapReason};
 use crate::plan::Pack;
@@ -48,9 +49,7 @@ impl Relay {
 
     /// Events to pass on have been loaded.
     pub(in crate::engine) fn handle_outbox_records(&mut self, mut records: Vec<Option<Record>>, ctx: &mut Ctx<'_>) {
-        for record in &mut records {
-            record.take_if(|record| super::requests::has_expired(record, ctx.now.unix_secs));
-        }
+        drop_expired(&mut records, ctx.now.unix_secs);
         if self.session.conn().is_some() {
             self.outbox.handle_loaded(records);
         }

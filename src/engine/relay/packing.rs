@@ -1,9 +1,12 @@
 //! From what is wanted to what is fetched and followed: packing what is new, smaller packs where something is not wanted
 //! any more, and full packs for small ones where there are too many.
 
+use std::collections::BTreeMap;
+
+use super::passes::Retry;
 use super::{Ctx, Relay};
 use crate::ingest::Source;
-use crate::plan::{Pack, Replaced, intersect};
+use crate::plan::{Pack, Progress, Replaced, intersect};
 use crate::protocol::FilterKey;
 use crate::store::{Coverage, Proof};
 
@@ -36,7 +39,7 @@ impl Relay {
         let Replaced { old, new } = replaced;
         if let Some(new) = new {
             self.follow(&new);
-            if old.iter().all(|pack| self.is_through(pack)) {
+            if old.iter().all(|pack| is_through(pack, &self.progress, &self.retries)) {
                 self.inherit(&old, &new, ctx);
                 if old.iter().any(|pack| self.stale.contains(pack)) {
                     self.stale.insert(new.clone());
@@ -47,11 +50,6 @@ impl Relay {
             }
         }
         old.iter().for_each(|pack| self.forget(pack, ctx));
-    }
-
-    /// Has a pack been fetched without gaps?
-    fn is_through(&self, pack: &Pack) -> bool {
-        self.progress.confirmed().contains(pack) && !self.retries.contains_key(pack)
     }
 
     fn inherit(&mut self, old: &[Pack], new: &Pack, ctx: &mut Ctx<'_>) {
@@ -130,10 +128,7 @@ impl Relay {
             return;
         }
         let before = self.lives.filters();
-        let progress = &self.progress;
-        let retries = &self.retries;
-        let replaced =
-            self.packs.consolidate(|pack| progress.confirmed().contains(pack) && !retries.contains_key(pack));
+        let replaced = self.packs.consolidate(|pack| is_through(pack, &self.progress, &self.retries));
         if replaced.is_empty() && !self.could_be_fuller() {
             return;
         }
@@ -164,4 +159,9 @@ impl Relay {
             replaced.old.iter().for_each(|pack| self.forget(pack, ctx));
         }
     }
+}
+
+/// Has a pack been fetched without gaps?
+fn is_through(pack: &Pack, progress: &Progress, retries: &BTreeMap<Pack, Retry>) -> bool {
+    progress.confirmed().contains(pack) && !retries.contains_key(pack)
 }

@@ -192,10 +192,7 @@ impl Relay {
         mut records: Vec<Option<Record>>,
         ctx: &mut Ctx<'_>,
     ) {
-        // No relay takes what has expired (NIP-40), and the store may not have swept it out yet.
-        for record in &mut records {
-            record.take_if(|record| has_expired(record, ctx.now.unix_secs));
-        }
+        drop_expired(&mut records, ctx.now.unix_secs);
         if ctx.config.dry_run {
             self.counters.would_publish += records.iter().flatten().count() as u64;
             records.clear();
@@ -207,8 +204,15 @@ impl Relay {
     }
 }
 
+/// No relay takes what has expired (NIP-40), and the store may not have swept it out yet.
+pub(super) fn drop_expired(records: &mut [Option<Record>], now_secs: u64) {
+    for record in records {
+        record.take_if(|record| has_expired(record, now_secs));
+    }
+}
+
 /// Must an event not be given on any more (NIP-40)?
-pub(super) fn has_expired(record: &Record, now_secs: u64) -> bool {
+fn has_expired(record: &Record, now_secs: u64) -> bool {
     const TAG: &[u8] = b"\"expiration\"";
     // Most events have no such tag, and need not be read for it.
     record.json.windows(TAG.len()).any(|part| part == TAG)
