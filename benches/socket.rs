@@ -42,6 +42,7 @@ async fn receive() {
         url: RelayUrl::parse(&format!("ws://{address}")).unwrap(),
         frame_bytes_max: 1 << 20,
         public_only: false,
+        tls: None,
     };
     let (_sender, mut receiver) = connector.connect(&dial).await.unwrap();
     let (mut total, mut frames) = (0, Vec::new());

@@ -174,10 +174,10 @@ impl<R: Runtime> Driver<R> {
                     result: runtime.store().commit(batch).await.map_err(|error| error.to_string()),
                 }
             }),
-            Effect::LoadItems { ticket, filter, window } => self.report(move |runtime| async move {
+            Effect::LoadItems { ticket, filter, window, view } => self.report(move |runtime| async move {
                 Input::Items {
                     ticket,
-                    result: runtime.store().items(&filter, window).await.map_err(|error| error.to_string()),
+                    result: runtime.store().items(&filter, window, &view).await.map_err(|error| error.to_string()),
                 }
             }),
             Effect::CheckKnown { ticket, ids } => self.report(move |runtime| async move {

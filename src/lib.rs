@@ -150,6 +150,7 @@ pub mod fetch;
 pub mod ingest;
 #[cfg(feature = "native")]
 pub mod native;
+pub mod peer;
 pub mod plan;
 pub mod protocol;
 pub mod relay;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use relaysync::ingest::{Verified, verify};
 use relaysync::native::store::{NativeStore, NativeStoreConfig};
+use relaysync::peer::View;
 use relaysync::protocol::{Event, Filter, Window};
 use relaysync::store::{Batch, Query, Store};
 
@@ -111,7 +112,7 @@ async fn items(store: &NativeStore) {
         let mut len = 0;
         for _ in 0..5 {
             let begun = Instant::now();
-            len = store.items(&filter(json), Window::ALL).await.expect("items are read").len();
+            len = store.items(&filter(json), Window::ALL, &View::all()).await.expect("items are read").len();
             times.push(ms(begun.elapsed()));
         }
         let (first, best) = (times[0], times.iter().copied().fold(f64::MAX, f64::min));
@@ -142,7 +143,7 @@ async fn queries(store: &NativeStore, events: u64) {
         let page = store.query(query).await.expect("it answers");
         let took = ms(begun.elapsed());
         let begun = Instant::now();
-        let count = store.count(vec![filter(&json)], 1_800_000_000).await.expect("it counts");
+        let count = store.count(vec![filter(&json)], &View::all(), 1_800_000_000).await.expect("it counts");
         let short: String = json.chars().take(60).collect();
         println!(
             "query            {took:8.2} ms for {:>3} events; count {:8.2} ms for {count:>7}: {short}",

@@ -1,9 +1,11 @@
 //! Every bound, timeout and default of the engine, named, with its unit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Planted;
 use crate::discover::DiscoverConfig;
+use crate::peer::AccessRules;
 use crate::store::Method;
 
 /// What an engine does and within which bounds. [`Config::default`] is for a daemon, [`Config::one_shot`] for a job
@@ -12,6 +14,9 @@ use crate::store::Method;
 pub struct Config {
     /// Stop at a relay once its interests are met or given up, and for good. Off: stay, and try again for ever.
     pub one_shot: bool,
+    /// Which events are protected, and who may read and write them; until [`Command::SetAccess`](super::Command::SetAccess)
+    /// says otherwise.
+    pub access: Arc<AccessRules>,
     /// How relays are discovered from the repositories that events announce; `None` for not at all.
     pub discovery: Option<DiscoverConfig>,
     /// No relay is discovered before [`Command::AllHeld`](super::Command::AllHeld): else those that are known first are
@@ -186,6 +191,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             one_shot: false,
+            access: Arc::default(),
             discovery: None,
             awaits_held: false,
             refused_ids_max: 100_000,

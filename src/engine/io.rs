@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Origin, RelayOptions, RelayReport, Sizes};
 use crate::discover::{DiscoverConfig, DiscoveryCounters, DiscoverySizes};
 use crate::ingest::{Verdict, Verified};
+use crate::peer::{AccessRules, Peering, View};
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, ItemSet, RelayUrl, Window};
 use crate::runtime::{CloseReason, ConnectError, Dial, Frame, SignError};
@@ -41,6 +42,23 @@ pub enum Command {
         removed: Vec<Interest>,
         /// How to sync it.
         options: RelayOptions,
+    },
+    /// From now on this relay is a peer on these terms, or is none any more. What discovery wants of it stays as it is. A
+    /// connection that was made on other terms ends, and is made anew at once.
+    SetPeer {
+        /// The relay.
+        relay: RelayUrl,
+        /// The terms, and what is synced; `None` for a relay like any other.
+        peering: Option<Box<Peering>>,
+    },
+    /// These rules hold from now on, for everything that is under way, too.
+    SetAccess(Arc<AccessRules>),
+    /// We are somebody else from now on: relays that know who we are (NIP-42) are connected to anew, at once.
+    Renew,
+    /// All of a relay is looked at again, whatever was proven, and at once, if it rests after a failure.
+    SyncNow {
+        /// The relay.
+        relay: RelayUrl,
     },
     /// Relays are to be discovered by this from now on: see [`discover`](crate::discover). What was accepted is kept.
     Discover(Box<DiscoverConfig>),
@@ -207,6 +225,8 @@ pub enum Effect {
         filter: Arc<Filter>,
         /// The window.
         window: Window,
+        /// What the relay may learn of.
+        view: View,
     },
     /// Find out which of these ids are known.
     CheckKnown {

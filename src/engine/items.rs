@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{HistoryId, Ticket, Tickets};
+use crate::peer::View;
 use crate::protocol::{Filter, FilterKey, ItemSet, Window};
 use crate::runtime::Instant;
 
@@ -88,5 +89,6 @@ impl ItemCache {
 
 /// A whole filter's set.
 pub(super) fn load(filter: &Arc<Filter>, ticket: Ticket) -> super::Effect {
-    super::Effect::LoadItems { ticket, filter: filter.clone(), window: Window::of(filter) }
+    let (filter, window, view) = (filter.clone(), Window::of(filter), View::all());
+    super::Effect::LoadItems { ticket, filter, window, view }
 }

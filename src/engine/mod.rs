@@ -26,7 +26,7 @@ pub use io::{Command, ConnId, Effect, Holdings, Input, Notice, Ticket};
 pub(crate) use planted::Planted;
 #[cfg(feature = "testing")]
 pub use planted::Planted;
-pub use report::{Counters, Gap, GapReason, Phase, RelayReport};
+pub use report::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
 pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
@@ -261,6 +261,7 @@ impl Engine {
                     });
                 }
             }
+            Command::SetPeer { .. } | Command::SetAccess(_) | Command::Renew | Command::SyncNow { .. } => {}
             Command::Discover(config) => self.discover(*config),
             Command::Accepted { events, origin } => self.accept(&events, origin),
             Command::AllHeld => self.awaits_held = false,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::{FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
+use crate::runtime::FailureKind;
 use crate::store::Method;
 
 /// Something that could not be proven complete.
@@ -123,6 +124,8 @@ pub struct Counters {
     pub unwanted: u64,
     /// Of these, with a wrong id or signature.
     pub invalid: u64,
+    /// Of these, protected events that the access rules do not let this relay write.
+    pub forbidden: u64,
     /// Frames that were no message, or held no event.
     pub malformed: u64,
     /// Events that match no filter that they were sent for, or that nobody asked for.
@@ -135,6 +138,10 @@ pub struct Counters {
     pub refused: u64,
     /// Events that were not passed on at once, as too many waited already.
     pub outbox_overflows: u64,
+    /// Histories begun: each is one filter, or several packed ones, looked at from its beginning or from what was proven.
+    pub histories: u64,
+    /// Live subscriptions that were opened again, after a loss or a refusal.
+    pub subscription_restarts: u64,
     /// Pages asked for.
     pub pages: u64,
     /// Negentropy messages exchanged, both ways together counting one.
@@ -214,4 +221,29 @@ pub struct RelayReport {
     pub gaps_dropped: u64,
     /// The last failure of the link.
     pub last_error: Option<String>,
+    /// Of what kind it was.
+    pub failure: Option<FailureKind>,
+    /// The words in which the relay refused our authentication (NIP-42), unless it has accepted it since.
+    pub auth_refused: Option<String>,
+    /// What the access rules keep from being synced with this relay, in words; empty if nothing.
+    pub denied: Vec<String>,
+    /// When things last happened.
+    pub moments: Moments,
+}
+
+/// When things last happened at a relay, in seconds since 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moments {
+    /// The connection was opened.
+    pub connected_secs: Option<u64>,
+    /// The connection ended.
+    pub disconnected_secs: Option<u64>,
+    /// A pass over something that is wanted was begun.
+    pub sync_started_secs: Option<u64>,
+    /// The last of those under way was through.
+    pub sync_completed_secs: Option<u64>,
+    /// An event came that was asked for.
+    pub event_secs: Option<u64>,
+    /// EOSE came.
+    pub eose_secs: Option<u64>,
 }

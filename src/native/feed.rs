@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
 use crate::ingest::Verified;
+use crate::peer::View;
 use crate::protocol::{Event, Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
+use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
 
 /// How much may wait for one subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -325,12 +326,18 @@ impl<S: Store> Store for FedStore<S> {
         self.store.known(ids).await
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, S::Error> {
-        self.store.items(filter, window).await
+    async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, S::Error> {
+        self.store.items(filter, window, view).await
     }
 
-    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, S::Error> {
-        self.store.held_items(filter, window, now_secs).await
+    async fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        view: &View,
+        now_secs: u64,
+    ) -> Result<Arc<ItemSet>, S::Error> {
+        self.store.held_items(filter, window, view, now_secs).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, S::Error> {
@@ -341,8 +348,12 @@ impl<S: Store> Store for FedStore<S> {
         self.store.query(query).await
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, S::Error> {
-        self.store.count(filters, now_secs).await
+    async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Result<u64, S::Error> {
+        self.store.count(filters, view, now_secs).await
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, S::Error> {
+        self.store.contexts(ids).await
     }
 }
 

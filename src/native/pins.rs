@@ -2,12 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use bitcoin_hashes::sha256;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms};
@@ -18,83 +14,15 @@ use rustls::{
     client::VerifierBuilderError,
 };
 
-use crate::protocol::hex;
+use crate::peer::{Pin, PinError, PinScope};
 
-/// A public key: the SHA-256 of its SubjectPublicKeyInfo (RFC 7469, 2.4).
+/// The pin of a certificate's key.
 ///
-/// Its text is `sha256/` and base64, as of
-/// `openssl x509 -in FILE -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64`,
-/// or 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pin([u8; 32]);
-
-impl Pin {
-    /// The pin of a certificate's key.
-    ///
-    /// # Errors
-    /// `certificate` is no DER-encoded X.509 certificate of version 3.
-    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, PinError> {
-        let parsed =
-            ParsedCertificate::try_from(certificate).map_err(|error| PinError { reason: error.to_string() })?;
-        Ok(Self::of_key(&parsed.subject_public_key_info()))
-    }
-
-    fn of_key(subject_public_key_info: &[u8]) -> Self {
-        Self(sha256::Hash::hash(subject_public_key_info).to_byte_array())
-    }
-}
-
-impl fmt::Display for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sha256/{}", STANDARD.encode(self.0))
-    }
-}
-
-impl fmt::Debug for Pin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Pin {
-    type Err = PinError;
-
-    fn from_str(text: &str) -> Result<Self, PinError> {
-        let bytes = match text.strip_prefix("sha256/") {
-            Some(base64) => STANDARD.decode(base64).ok(),
-            None => hex::decode(text),
-        };
-        let hash = bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        hash.map(Self).ok_or_else(|| PinError {
-            reason: format!("{text:?} is neither \"sha256/\" and base64 nor hexadecimal of 32 bytes"),
-        })
-    }
-}
-
-/// This is no pin, or nothing that has one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PinError {
-    /// What is wrong.
-    pub reason: String,
-}
-
-impl fmt::Display for PinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no pin: {}", self.reason)
-    }
-}
-
-impl std::error::Error for PinError {}
-
-/// Whose key a pin may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum PinScope {
-    /// The relay's own.
-    #[default]
-    EndEntity,
-    /// The relay's own, or that of an authority whose certificates lead to it. A certificate that the relay merely
-    /// sends along does not count.
-    Chain,
+/// # Errors
+/// `certificate` is no DER-encoded X.509 certificate of version 3.
+pub fn pin_of(certificate: &CertificateDer<'_>) -> Result<Pin, PinError> {
+    let parsed = ParsedCertificate::try_from(certificate).map_err(|error| PinError { reason: error.to_string() })?;
+    Ok(Pin::of_key(&parsed.subject_public_key_info()))
 }
 
 /// The keys that one relay may prove itself by.
@@ -163,7 +91,7 @@ impl PinVerifier {
     ) -> bool {
         // Only what is pinned is trusted here, so every way that is found ends at a pinned key.
         let mut pinned = RootCertStore::empty();
-        let sent = others.iter().filter(|other| Pin::of(other).is_ok_and(|pin| self.pins.keys.contains(&pin)));
+        let sent = others.iter().filter(|other| pin_of(other).is_ok_and(|pin| self.pins.keys.contains(&pin)));
         pinned.add_parsable_certificates(sent.map(|certificate| certificate.clone().into_owned()));
         let known = self.roots.roots.iter();
         let is_pinned = |key: &[u8]| self.pins.keys.contains(&Pin::of_key(&sequence(key)));
@@ -239,18 +167,6 @@ fn sequence(content: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn both_spellings_are_read_and_others_are_refused() {
-        let pin = Pin::of_key(b"a key");
-        let hexadecimal: String = pin.0.iter().map(|byte| format!("{byte:02x}")).collect();
-        for text in [pin.to_string(), hexadecimal.clone()] {
-            assert_eq!(text.parse(), Ok(pin), "{text}");
-        }
-        for text in ["", "sha256/", "sha256/AAAA", &hexadecimal[2..], "sha1/AAAA", "zz"] {
-            assert!(text.parse::<Pin>().is_err_and(|error| error.to_string().starts_with("no pin: ")), "{text}");
-        }
-    }
 
     #[test]
     fn lengths_are_written_as_der_has_them() {

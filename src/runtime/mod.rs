@@ -8,5 +8,6 @@ mod transport;
 pub use maybe_send::{MaybeSend, MaybeSync};
 pub use time::{Clock, Instant, Now};
 pub use transport::{
-    CloseReason, ConnectError, Connector, Dial, Frame, FrameReceiver, FrameSender, Runtime, SendError, SignError,
+    CloseReason, ConnectError, Connector, Dial, FailureKind, Frame, FrameReceiver, FrameSender, Runtime, SendError,
+    SignError,
 };

@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{Clock, MaybeSend, MaybeSync};
 use crate::ingest::{Verdict, Verified};
+use crate::peer::TlsTerms;
 use crate::protocol::{Event, RelayUrl};
 use crate::store::Store;
 
@@ -20,6 +22,8 @@ pub struct Dial {
     /// Connect to public addresses only, whatever the name resolves to at the moment: not to this machine, nor to a
     /// private or link-local network.
     pub public_only: bool,
+    /// What is asked of the encryption; `None` for what the URL and known authorities ask.
+    pub tls: Option<Arc<TlsTerms>>,
 }
 
 /// Why no connection came about.
@@ -31,8 +35,14 @@ pub enum ConnectError {
     Private(String),
     /// Nobody listens there, or the network refused.
     Refused(String),
+    /// Encryption is required, and the URL has none.
+    Unencrypted(String),
     /// Certificate or TLS failure.
     Tls(String),
+    /// The relay's certificate is for another host.
+    HostName(String),
+    /// The relay's certificate is not valid at this time: expired, or not valid yet.
+    Expired(String),
     /// The relay has another key than those pinned for it.
     Pin(String),
     /// It is no WebSocket server, or it declined the upgrade.
@@ -50,6 +60,9 @@ impl fmt::Display for ConnectError {
             Self::Private(host) => write!(f, "{host} has no public address, and others are not connected to"),
             Self::Refused(detail) => write!(f, "connection refused: {detail}"),
             Self::Tls(detail) => write!(f, "TLS failed: {detail}"),
+            Self::Unencrypted(url) => write!(f, "encryption is required, and {url} has none: it must be wss://"),
+            Self::HostName(detail) => write!(f, "the certificate is for another host: {detail}"),
+            Self::Expired(detail) => write!(f, "the certificate is not valid now: {detail}"),
             Self::Pin(detail) => write!(f, "pinned key not found: {detail}"),
             Self::Handshake(detail) => write!(f, "WebSocket handshake failed: {detail}"),
             Self::TimedOut => f.write_str("connecting timed out"),
@@ -85,6 +98,12 @@ pub enum CloseReason {
     Silent,
     /// The relay asked for less traffic.
     RateLimited,
+    /// The relay's information document names another key than is expected, or none, or cannot be had.
+    Identity(String),
+    /// The relay did not accept our authentication (NIP-42), in these words.
+    AuthRefused(String),
+    /// How the relay proves itself, or who we are, has changed: everything begins anew.
+    Renewed,
     /// No connection came about.
     Connect(ConnectError),
 }
@@ -104,8 +123,84 @@ impl fmt::Display for CloseReason {
             Self::Flood => f.write_str("relay sends far more than was asked"),
             Self::Silent => f.write_str("relay has gone silent"),
             Self::RateLimited => f.write_str("rate limited"),
+            Self::Identity(detail) => write!(f, "not who it should be: {detail}"),
+            Self::AuthRefused(words) => write!(f, "authentication refused: {words}"),
+            Self::Renewed => f.write_str("the terms have changed"),
             Self::Connect(error) => error.fmt(f),
         }
+    }
+}
+
+/// Kinds of failure of a link, by stable names for operators and their programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// The host name has no address.
+    DnsFailed,
+    /// Only private addresses, which are not connected to.
+    PrivateAddress,
+    /// Nobody listens there.
+    ConnectionRefused,
+    /// Encryption is required, and the URL has none.
+    TlsRequired,
+    /// The certificate is vouched for by nobody known, or TLS failed.
+    TlsFailed,
+    /// The certificate is for another host.
+    WrongHostName,
+    /// The certificate is not valid at this time.
+    CertificateExpired,
+    /// The relay's key is not a pinned one.
+    WrongPin,
+    /// No WebSocket server.
+    HandshakeFailed,
+    /// No answer in time, or silence.
+    TimedOut,
+    /// The link broke, or the relay closed it.
+    ConnectionLost,
+    /// The relay sends what no relay may.
+    ProtocolBroken,
+    /// The relay asked for less traffic.
+    RateLimited,
+    /// The relay is not who it should be.
+    WrongIdentity,
+    /// The relay did not accept our authentication.
+    AuthRefused,
+}
+
+impl ConnectError {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> FailureKind {
+        match self {
+            Self::Dns(_) => FailureKind::DnsFailed,
+            Self::Private(_) => FailureKind::PrivateAddress,
+            Self::Refused(_) => FailureKind::ConnectionRefused,
+            Self::Unencrypted(_) => FailureKind::TlsRequired,
+            Self::Tls(_) => FailureKind::TlsFailed,
+            Self::HostName(_) => FailureKind::WrongHostName,
+            Self::Expired(_) => FailureKind::CertificateExpired,
+            Self::Pin(_) => FailureKind::WrongPin,
+            Self::Handshake(_) => FailureKind::HandshakeFailed,
+            Self::TimedOut => FailureKind::TimedOut,
+            Self::Io(_) => FailureKind::ConnectionLost,
+        }
+    }
+}
+
+impl CloseReason {
+    /// What kind of failure this is; `None` if it is none.
+    pub fn kind(&self) -> Option<FailureKind> {
+        Some(match self {
+            Self::Done | Self::Renewed => return None,
+            Self::Remote(_) | Self::Io(_) | Self::Backlogged => FailureKind::ConnectionLost,
+            Self::FrameTooLarge | Self::InvalidUtf8 | Self::TooDeep | Self::Protocol(_) | Self::Flood => {
+                FailureKind::ProtocolBroken
+            }
+            Self::Silent => FailureKind::TimedOut,
+            Self::RateLimited => FailureKind::RateLimited,
+            Self::Identity(_) => FailureKind::WrongIdentity,
+            Self::AuthRefused(_) => FailureKind::AuthRefused,
+            Self::Connect(error) => error.kind(),
+        })
     }
 }
 

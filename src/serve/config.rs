@@ -1,11 +1,13 @@
 //! What an operator decides about a relay service, and the relay information document (NIP-11) that says so.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::protocol::RelayUrl;
+use crate::peer::AccessRules;
 use crate::protocol::relay_info::{Limitation, RelayInfo};
+use crate::protocol::{PublicKey, RelayUrl};
 
 /// Identity, rules and bounds of a relay service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,11 @@ pub struct ServeConfig {
     /// The URLs under which clients know this relay. The `relay` tag of an AUTH event must name the host of one of
     /// them; without any, no AUTH succeeds. A binding to sockets adds the address it listens on.
     pub urls: Vec<RelayUrl>,
+    /// Which events are protected, and who may read and write them; until [`ServeInput::Access`](super::ServeInput::Access)
+    /// says otherwise.
+    pub access: Arc<AccessRules>,
+    /// The relay's own key, as in its information document (`self`).
+    pub identity: Option<PublicKey>,
     /// Only authenticated clients (NIP-42) may read and write.
     pub auth_required: bool,
     /// How far the time of an AUTH event may be off, either way.
@@ -96,6 +103,8 @@ impl Default for ServeConfig {
             description: None,
             pubkey: None,
             urls: Vec::new(),
+            access: Arc::default(),
+            identity: None,
             auth_required: false,
             auth_age_max: Duration::from_secs(600),
             auth_attempts_max: 32,
@@ -142,7 +151,7 @@ impl ServeConfig {
             name: self.name.clone(),
             description: self.description.clone(),
             pubkey: self.pubkey.clone(),
-            relay_key: None,
+            relay_key: self.identity.map(|key| key.to_hex()),
             // It must be a URL, or nothing.
             software: Some(env!("CARGO_PKG_HOMEPAGE").to_owned()).filter(|url| !url.is_empty()),
             version: Some(env!("CARGO_PKG_VERSION").into()),

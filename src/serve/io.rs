@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::ingest::{Verdict, Verified};
+use crate::peer::{AccessRules, View};
 use crate::protocol::{Event, Filter, ItemSet, ItemView, Window};
 use crate::runtime::Frame;
 use crate::store::{Batch, Outcome, Page, Query};
@@ -43,6 +44,8 @@ impl std::error::Error for WorkFault {}
 /// What happened.
 #[derive(Debug)]
 pub enum ServeInput {
+    /// These access rules hold from now on, for what is under way, too.
+    Access(Arc<AccessRules>),
     /// A client has connected.
     Opened {
         /// The connection.
@@ -175,6 +178,8 @@ pub enum ServeEffect {
         ticket: Ticket,
         /// What to count.
         filters: Vec<Filter>,
+        /// What the client may see.
+        view: View,
         /// Wall time, in seconds since 1970.
         now_secs: u64,
     },
@@ -186,6 +191,8 @@ pub enum ServeEffect {
         filter: Filter,
         /// The window.
         window: Window,
+        /// What the client may see.
+        view: View,
         /// Wall time, in seconds since 1970.
         now_secs: u64,
     },

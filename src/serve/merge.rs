@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::config::ServeConfig;
+use crate::peer::View;
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, filter};
 use crate::store::{Cursor, Page, Query, Record};
@@ -65,7 +66,7 @@ impl Merge {
         let ask = |(number, stream): (usize, &mut Stream)| {
             stream.asked = true;
             let (filter, after, limit) = (stream.filter.clone(), stream.after, stream.room);
-            (number, Query { filter, after, limit, bytes_max, now_secs })
+            (number, Query { filter, after, limit, bytes_max, now_secs, view: View::all() })
         };
         let dry = self.streams.iter_mut().enumerate().filter(|(_, stream)| is_dry(stream));
         dry.take(queries_max).map(ask).collect()

@@ -8,6 +8,7 @@ use super::client::{Session, SessionState};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::item_sets::{Found, Waiter};
 use super::server::{Job, Server};
+use crate::peer::View;
 use crate::protocol::message::relay;
 use crate::protocol::{Filter, ItemSet, ItemView, Window, hex};
 use crate::runtime::Now;
@@ -54,7 +55,13 @@ impl Server {
             Found::Read(ticket) => {
                 self.counters.item_sets_read += 1;
                 let now_secs = now.unix_secs;
-                self.out.effects.push_back(ServeEffect::Items { ticket, filter: bare, window, now_secs });
+                self.out.effects.push_back(ServeEffect::Items {
+                    ticket,
+                    filter: bare,
+                    window,
+                    view: View::all(),
+                    now_secs,
+                });
             }
         }
     }

@@ -6,6 +6,7 @@ use super::client::{InFlight, Subscription};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::merge::Merge;
 use super::server::{Job, Server};
+use crate::peer::View;
 use crate::protocol::Filter;
 use crate::protocol::message::{EoseHint, relay};
 use crate::runtime::Now;
@@ -137,7 +138,7 @@ impl Server {
         client.counts += 1;
         let ticket = self.tickets.issue();
         self.jobs.insert(ticket, Job::Count { client: id, subscription: subscription.to_owned() });
-        self.out.effects.push_back(ServeEffect::Count { ticket, filters, now_secs: now.unix_secs });
+        self.out.effects.push_back(ServeEffect::Count { ticket, filters, view: View::all(), now_secs: now.unix_secs });
     }
 
     pub(super) fn counted(&mut self, ticket: Ticket, count: Result<u64, WorkFault>) {

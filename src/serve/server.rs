@@ -73,6 +73,7 @@ impl Server {
     /// Takes in what happened. Nothing that a client does is an error.
     pub fn handle(&mut self, input: ServeInput, now: Now) {
         match input {
+            ServeInput::Access(rules) => self.config.access = rules,
             ServeInput::Opened { client, challenge } => self.opened(client, challenge),
             ServeInput::Closed { client } => drop(self.forget(client)),
             ServeInput::Frame { client, frame } => self.frame(client, &frame, now),

@@ -10,6 +10,7 @@ use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
 use crate::engine::{Config, ConnId, Effect, Input};
+use crate::peer::View;
 use crate::plan::Interest;
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
@@ -347,7 +348,7 @@ impl World {
         }
         let mut ids = BTreeSet::new();
         for pack in interests.iter().flat_map(Interest::packs) {
-            let items = at_once(node.store.held_items(&pack.filter(), pack.window(), now_secs));
+            let items = at_once(node.store.held_items(&pack.filter(), pack.window(), &View::all(), now_secs));
             ids.extend(items.expect("the store in memory does not fail").items().iter().map(|item| item.id));
         }
         let ids: Vec<[u8; 32]> = ids.into_iter().collect();

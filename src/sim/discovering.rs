@@ -15,6 +15,7 @@ use super::wire::up_to;
 use super::world::{Happening, World};
 use crate::discover::{DiscoverConfig, Discovery};
 use crate::engine::{Command, Direction, Input, Origin, RelayOptions, Sizes};
+use crate::peer::View;
 use crate::protocol::{Event, Filter, RelayUrl, Window};
 use crate::store::{Batch, Outcome, Store};
 
@@ -94,7 +95,7 @@ impl Node {
             return false;
         }
         let filter = Filter::new().kind(event.kind).author(event.pubkey);
-        let items = at_once(self.store.held_items(&filter, Window::ALL, now_secs));
+        let items = at_once(self.store.held_items(&filter, Window::ALL, &View::all(), now_secs));
         let ids = items.expect("the store in memory does not fail").items().iter().map(|item| item.id).collect();
         let records = at_once(self.store.events(ids)).expect("the store in memory does not fail");
         let held = records.into_iter().flatten().filter_map(|record| Event::parse(record.json).ok());

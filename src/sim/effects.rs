@@ -67,13 +67,14 @@ impl World {
             Effect::Notify(notice) => self.take_notice(engine, notice),
             Effect::Verify { ticket, events, look_up } => self.verify(engine, ticket, events, look_up),
             Effect::Commit { ticket, batch } => self.commit(engine, ticket, batch),
-            Effect::LoadItems { ticket, filter, window } => {
+            Effect::LoadItems { ticket, filter, window, view } => {
                 self.nodes[engine.0].note_filter(&filter);
                 let node = &mut self.nodes[engine.0];
                 let fails = StoreFaults::fails(&mut node.faults.items) || self.fails_to_read(engine);
                 let result = match fails {
                     true => Err(DISK_FAULT.to_owned()),
-                    false => at_once(self.node(engine).store.items(&filter, window)).map_err(|error| error.to_string()),
+                    false => at_once(self.node(engine).store.items(&filter, window, &view))
+                        .map_err(|error| error.to_string()),
                 };
                 self.answer(engine, Input::Items { ticket, result });
             }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::pool::check;
 use crate::ingest::Verdict;
+use crate::peer::View;
 use crate::protocol::{Event, Filter, ItemSet, Window};
 use crate::runtime::{Frame, Instant, Now};
 use crate::serve::{ClientId, ServeConfig, ServeEffect, ServeInput, Server, WorkFault, reconcile};
@@ -70,7 +71,7 @@ impl Honest {
 
     /// Everything that the relay holds in `window` for `filter`.
     pub fn items(&self, filter: &Filter, window: Window, now_secs: u64) -> Arc<ItemSet> {
-        let items = at_once(self.store.held_items(filter, window, now_secs));
+        let items = at_once(self.store.held_items(filter, window, &View::all(), now_secs));
         items.expect("the store in memory does not fail")
     }
 
@@ -121,12 +122,13 @@ impl Honest {
             ServeEffect::Query { ticket, query } => {
                 ServeInput::Queried { ticket, page: checked(at_once(self.store.query(query))) }
             }
-            ServeEffect::Count { ticket, filters, now_secs } => {
-                ServeInput::Counted { ticket, count: checked(at_once(self.store.count(filters, now_secs))) }
+            ServeEffect::Count { ticket, filters, view, now_secs } => {
+                ServeInput::Counted { ticket, count: checked(at_once(self.store.count(filters, &view, now_secs))) }
             }
-            ServeEffect::Items { ticket, filter, window, now_secs } => {
-                ServeInput::Items { ticket, items: checked(at_once(self.store.held_items(&filter, window, now_secs))) }
-            }
+            ServeEffect::Items { ticket, filter, window, view, now_secs } => ServeInput::Items {
+                ticket,
+                items: checked(at_once(self.store.held_items(&filter, window, &view, now_secs))),
+            },
             ServeEffect::Reconcile { ticket, view, message, frame_bytes_max } => {
                 ServeInput::Reconciled { ticket, answer: reconcile(view, &message, frame_bytes_max) }
             }

@@ -9,6 +9,7 @@ use super::discovering::Ledger;
 use super::honest::at_once;
 use super::world::Happening;
 use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayOptions, RelayReport, Sizes};
+use crate::peer::View;
 use crate::plan::Interest;
 use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
 use crate::runtime::{CloseReason, Frame, Instant, Now};
@@ -265,13 +266,20 @@ impl Node {
 
     /// The items of all events that are held.
     pub fn held(&self, now_secs: u64) -> Arc<ItemSet> {
-        let items = at_once(self.store.held_items(&Filter::new(), Window::ALL, now_secs));
+        let items = at_once(self.store.held_items(&Filter::new(), Window::ALL, &View::all(), now_secs));
         items.expect("the store in memory does not fail")
     }
 
     /// All events that are held, newest first.
     pub fn events(&self, now_secs: u64) -> Vec<Event> {
-        let query = Query { filter: Filter::new(), after: None, limit: usize::MAX, bytes_max: usize::MAX, now_secs };
+        let query = Query {
+            filter: Filter::new(),
+            after: None,
+            limit: usize::MAX,
+            bytes_max: usize::MAX,
+            now_secs,
+            view: View::all(),
+        };
         let page = at_once(self.store.query(query)).expect("the store in memory does not fail");
         page.records.into_iter().filter_map(|record| Event::parse(record.json).ok()).collect()
     }

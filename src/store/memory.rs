@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::entry::{Entry, Range, Sequence};
 use super::tables::{Body, Changes, Damaged, Tables};
-use super::{Batch, Coverage, Outcome, Page, Query, Record, Snapshot, Store, StoreConfig, rules, select};
+use super::{
+    Batch, Coverage, Outcome, Page, Query, Record, RequestContext, Snapshot, Store, StoreConfig, rules, select,
+};
+use crate::peer::View;
 use crate::protocol::{Filter, FilterKey, ItemSet, RelayUrl, Window};
 
 /// An estimate counts no further.
@@ -25,6 +28,8 @@ struct Content {
     bodies: BTreeMap<Sequence, Body>,
     fates: BTreeMap<Sequence, Outcome>,
     coverage: BTreeMap<(RelayUrl, FilterKey), Coverage>,
+    /// By the first number, with the last.
+    contexts: BTreeMap<Sequence, (Sequence, RequestContext)>,
     next_sequence: Sequence,
     swept_secs: u64,
 }
@@ -59,6 +64,7 @@ impl Content {
                 false => self.coverage.insert(key, mark),
             };
         }
+        self.contexts.extend(changes.contexts.into_iter().map(|(first, last, context)| (first, (last, context))));
         self.next_sequence = changes.next_sequence;
         self.swept_secs = changes.swept_secs;
         changes.outcomes
@@ -95,6 +101,11 @@ impl Tables for Content {
         Ok(self.bodies.get(&sequence).cloned())
     }
 
+    fn context(&self, sequence: Sequence) -> Result<Option<RequestContext>, Damaged> {
+        let before = self.contexts.range(..=sequence).next_back();
+        Ok(before.filter(|(_, (last, _))| sequence <= *last).map(|(_, (_, context))| context.clone()))
+    }
+
     fn next_sequence(&self) -> Sequence {
         self.next_sequence
     }
@@ -121,12 +132,18 @@ impl Store for MemoryStore {
         select::known(&*self.lock(), &ids)
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, Damaged> {
-        select::items(&*self.lock(), filter, window).map(Arc::new)
+    async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, Damaged> {
+        select::items(&*self.lock(), filter, window, view).map(Arc::new)
     }
 
-    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, Damaged> {
-        select::held_items(&*self.lock(), filter, window, now_secs).map(Arc::new)
+    async fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        view: &View,
+        now_secs: u64,
+    ) -> Result<Arc<ItemSet>, Damaged> {
+        select::held_items(&*self.lock(), filter, window, view, now_secs).map(Arc::new)
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, Damaged> {
@@ -137,7 +154,11 @@ impl Store for MemoryStore {
         select::query(&*self.lock(), &query)
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, Damaged> {
-        select::count(&*self.lock(), &filters, now_secs)
+    async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Result<u64, Damaged> {
+        select::count(&*self.lock(), &filters, view, now_secs)
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, Damaged> {
+        select::contexts(&*self.lock(), &ids)
     }
 }

@@ -12,12 +12,14 @@ pub mod tables;
 
 pub use memory::MemoryStore;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::ingest::Verified;
+use crate::peer::View;
 use crate::protocol::{Event, Filter, FilterKey, Item, ItemSet, RelayUrl, Window};
 use crate::runtime::{MaybeSend, MaybeSync};
 
@@ -26,10 +28,21 @@ use crate::runtime::{MaybeSend, MaybeSync};
 pub struct Batch {
     /// Events, in the order in which they are to take effect.
     pub events: Vec<Verified<Event>>,
+    /// Who brought events, by their ids. Only of those that are stored by this batch is it kept.
+    pub contexts: BTreeMap<[u8; 32], RequestContext>,
     /// Coverage marks; each replaces the one of the same relay and filter. One without windows leaves none.
     pub coverage: Vec<Coverage>,
     /// Wall time, in seconds since 1970, for expiration (NIP-40).
     pub now_secs: u64,
+}
+
+/// Who brought an event that is held: kept for audit and statistics, as long as the event is. Nothing else looks at it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct RequestContext {
+    /// The [name](crate::peer::Terms::id) of the peer.
+    pub peer: Arc<str>,
+    /// When, in seconds since 1970.
+    pub at_secs: u64,
 }
 
 /// What became of one event of a batch.
@@ -143,6 +156,8 @@ pub struct Query {
     pub bytes_max: usize,
     /// Wall time, in seconds since 1970, for expiration (NIP-40).
     pub now_secs: u64,
+    /// What may be seen.
+    pub view: View,
 }
 
 /// A place in the order of a [`Query`]: the last event that was given out.
@@ -208,7 +223,8 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
     fn known(&self, ids: Vec<[u8; 32]>) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + MaybeSend;
 
     /// The items of all events in `window` that `filter` selects (its `limit` does not count). Those remembered as
-    /// gone are among them where `filter` has no tag conditions, since tags of what is gone are not kept.
+    /// gone are among them where `filter` has no tag conditions, since tags of what is gone are not kept. What `view` does
+    /// not show is left out, and so is what is gone and may have been of that kind.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -216,9 +232,10 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
         &self,
         filter: &Filter,
         window: Window,
+        view: &View,
     ) -> impl Future<Output = Result<Arc<ItemSet>, Self::Error>> + MaybeSend;
 
-    /// The items of the events that are held, those remembered as gone or expired not among them: what the relay
+    /// The items of the events that are held and that `view` shows, those remembered as gone or expired not among them: what the relay
     /// service offers, since it can hand out nothing else. A store that can list them without reading the events
     /// should; this walks through all pages.
     ///
@@ -228,13 +245,15 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
         &self,
         filter: &Filter,
         window: Window,
+        view: &View,
         now_secs: u64,
     ) -> impl Future<Output = Result<Arc<ItemSet>, Self::Error>> + MaybeSend {
-        let filter = window.apply(filter);
+        let (filter, view) = (window.apply(filter), view.clone());
         async move {
             let (mut items, mut after) = (Vec::new(), None);
             loop {
-                let query = Query { filter: filter.clone(), after, limit: usize::MAX, bytes_max: 1 << 20, now_secs };
+                let (filter, view) = (filter.clone(), view.clone());
+                let query = Query { filter, after, limit: usize::MAX, bytes_max: 1 << 20, now_secs, view };
                 let page = self.query(query).await?;
                 items.extend(page.records.iter().map(|record| Item { created_at: record.created_at, id: record.id }));
                 after = page.next;
@@ -257,12 +276,26 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
     /// The store cannot be read.
     fn query(&self, query: Query) -> impl Future<Output = Result<Page, Self::Error>> + MaybeSend;
 
-    /// How many events the filters select together; one that several filters select counts once. Their limits do not
-    /// count.
+    /// How many events that `view` shows the filters select together; one that several filters select counts once. Their
+    /// limits do not count.
     ///
     /// # Errors
     /// The store cannot be read.
-    fn count(&self, filters: Vec<Filter>, now_secs: u64) -> impl Future<Output = Result<u64, Self::Error>> + MaybeSend;
+    fn count(
+        &self,
+        filters: Vec<Filter>,
+        view: &View,
+        now_secs: u64,
+    ) -> impl Future<Output = Result<u64, Self::Error>> + MaybeSend;
+
+    /// Who brought these events, in the order of the ids; `None` for those not held, and those that no peer has brought.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn contexts(
+        &self,
+        ids: Vec<[u8; 32]>,
+    ) -> impl Future<Output = Result<Vec<Option<RequestContext>>, Self::Error>> + MaybeSend;
 }
 
 #[cfg(test)]

@@ -35,7 +35,11 @@ pub fn apply<T: Tables>(tables: &T, batch: Batch, config: &StoreConfig) -> Resul
     let mut desk = Desk { tables, config, now_secs: batch.now_secs, changes };
     desk.sweep()?;
     for event in batch.events {
+        let context = batch.contexts.get(event.id.as_bytes());
         let outcome = desk.take(event)?;
+        if let (Outcome::Stored, Some(context)) = (outcome, context) {
+            desk.changes.note_context(desk.changes.next_sequence - 1, context.clone());
+        }
         desk.changes.outcomes.push(outcome);
     }
     Ok(desk.changes)

@@ -8,7 +8,8 @@ use nostr::event::Kind;
 use super::entry::{Index, Key, Range, Rank, Sequence};
 use super::plan::{Plan, author_keys};
 use super::tables::{Body, Damaged, Tables};
-use super::{Page, Query, Record};
+use super::{Page, Query, Record, RequestContext};
+use crate::peer::View;
 use crate::protocol::filter::{is_void, matches};
 use crate::protocol::{Event, Filter, Item, ItemSet, Window};
 
@@ -40,11 +41,27 @@ pub fn events<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<Option<Reco
     Ok(records)
 }
 
+/// See [`Store::contexts`](super::Store::contexts).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn contexts<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<Option<RequestContext>>, T::Error> {
+    let mut contexts = Vec::with_capacity(ids.len());
+    for id in ids {
+        let rank = find(tables, id)?.filter(|rank| tables.fate(rank.sequence()).is_none());
+        contexts.push(match rank {
+            Some(rank) => tables.context(rank.sequence())?,
+            None => None,
+        });
+    }
+    Ok(contexts)
+}
+
 /// See [`Store::items`](super::Store::items).
 ///
 /// # Errors
 /// The tables cannot be read.
-pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window) -> Result<ItemSet, T::Error> {
+pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window, _view: &View) -> Result<ItemSet, T::Error> {
     let mut items: Vec<Item> = Vec::new();
     let with_gone = filter.generic_tags.is_empty();
     select(tables, filter, window, &mut |rank| {
@@ -64,7 +81,13 @@ pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window) -> Result<I
 ///
 /// # Errors
 /// The tables cannot be read.
-pub fn held_items<T: Tables>(tables: &T, filter: &Filter, window: Window, now_secs: u64) -> Result<ItemSet, T::Error> {
+pub fn held_items<T: Tables>(
+    tables: &T,
+    filter: &Filter,
+    window: Window,
+    _view: &View,
+    now_secs: u64,
+) -> Result<ItemSet, T::Error> {
     let expired = expired(tables, now_secs)?;
     let mut items: Vec<Item> = Vec::new();
     select(tables, filter, window, &mut |rank| {
@@ -81,7 +104,7 @@ pub fn held_items<T: Tables>(tables: &T, filter: &Filter, window: Window, now_se
 ///
 /// # Errors
 /// The tables cannot be read.
-pub fn count<T: Tables>(tables: &T, filters: &[Filter], now_secs: u64) -> Result<u64, T::Error> {
+pub fn count<T: Tables>(tables: &T, filters: &[Filter], _view: &View, now_secs: u64) -> Result<u64, T::Error> {
     let expired = expired(tables, now_secs)?;
     let mut held: Vec<Sequence> = Vec::new();
     for filter in filters {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use super::entry::{Entry, Range, Sequence};
-use super::{Coverage, Outcome};
+use super::{Coverage, Outcome, RequestContext};
 use crate::ingest::Verified;
 use crate::protocol::Event;
 
@@ -62,6 +62,12 @@ pub trait Tables {
     /// The store cannot be read.
     fn body(&self, sequence: Sequence) -> Result<Option<Body>, Self::Error>;
 
+    /// Who brought an event; `None` if no peer has.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn context(&self, sequence: Sequence) -> Result<Option<RequestContext>, Self::Error>;
+
     /// The number that the next event gets.
     fn next_sequence(&self) -> Sequence;
 
@@ -86,11 +92,21 @@ pub struct Changes {
     pub next_sequence: Sequence,
     /// See [`Tables::swept_secs`].
     pub swept_secs: u64,
+    /// Who brought the new events with numbers from the first to the last of these.
+    pub contexts: Vec<(Sequence, Sequence, RequestContext)>,
     /// Coverage marks to replace.
     pub coverage: Vec<Coverage>,
 }
 
 impl Changes {
+    /// Notes who brought the event with the latest number.
+    pub(super) fn note_context(&mut self, sequence: Sequence, context: RequestContext) {
+        match self.contexts.last_mut() {
+            Some((_, last, same)) if *last + 1 == sequence && *same == context => *last = sequence,
+            _ => self.contexts.push((sequence, sequence, context)),
+        }
+    }
+
     /// Is there nothing to write?
     pub fn is_empty(&self) -> bool {
         self.points.is_empty() && self.entries.is_empty() && self.fates.is_empty() && self.coverage.is_empty()

@@ -10,6 +10,7 @@ use std::time::Duration;
 use relaysync::native::SocketConfig;
 use relaysync::native::hook::{Delivery, Hook, HookConfig, HookTarget};
 use relaysync::native::store::{NativeStore, NativeStoreConfig};
+use relaysync::peer::View;
 use relaysync::store::{Query, Store};
 
 use crate::events::{Draft, commit, number, question};
@@ -55,7 +56,8 @@ fn child_that_commits_until_it_is_killed() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     block_on(async {
         let (store, hook) = open(Path::new(&folder)).await;
-        let begun = store.count(vec![relaysync::protocol::Filter::new()], 0).await.unwrap() as u32 / (BATCH - 1);
+        let begun =
+            store.count(vec![relaysync::protocol::Filter::new()], &View::all(), 0).await.unwrap() as u32 / (BATCH - 1);
         for n in begun.saturating_sub(1).. {
             commit(&hook.store(), &numbered(n)).await;
             println!("\ncommitted {n}");

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::FutureExt;
 use relaysync::discover::{DiscoverConfig, Discovery};
 use relaysync::ingest::Verified;
+use relaysync::peer::View;
 use relaysync::plan::{Interest, Pack};
 use relaysync::protocol::{Event, Filter, RelayUrl, Window, filter};
 use relaysync::runtime::Instant;
@@ -74,7 +75,11 @@ impl Crawler {
     }
 
     fn held(&self) -> BTreeSet<[u8; 32]> {
-        let items = self.store.held_items(&Filter::new(), Window::ALL, 0).now_or_never().expect("it is ready at once");
+        let items = self
+            .store
+            .held_items(&Filter::new(), Window::ALL, &View::all(), 0)
+            .now_or_never()
+            .expect("it is ready at once");
         items.expect("it does not fail").items().iter().map(|item| item.id).collect()
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use relaysync::ingest::{Verified, verify};
 use relaysync::native::feed::{Fed, FedStore, FeedBounds, FeedReceiver, read_again};
 use relaysync::native::serve::{Docket, Matter, RelayService, ServiceConfig, Ties, docket};
+use relaysync::peer::View;
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, ItemSet, RelayMessage, Window};
 use relaysync::serve::ServeConfig;
@@ -134,7 +135,7 @@ impl Store for Tacit {
     }
 
     async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, Self::Error> {
-        self.store.count(filters, now_secs).await
+        self.store.count(filters, &View::all(), now_secs).await
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use negentropy::{Id, Negentropy, NegentropyStorageVector};
 use relaysync::native::serve::{RelayService, ServiceConfig};
+use relaysync::peer::View;
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, RelayInfo, RelayMessage, hex};
 use relaysync::serve::ServeConfig;
@@ -358,7 +359,7 @@ async fn what_was_received_before_a_shutdown_is_stored() {
     }
     counters_when(&service, |counters| counters.events == 200).await;
     service.shutdown().await;
-    assert_eq!(store.count(vec![Filter::new()], 0).await.unwrap(), 200);
+    assert_eq!(store.count(vec![Filter::new()], &View::all(), 0).await.unwrap(), 200);
     let frames = alice.hear_until(&format!(r#"["OK","{}""#, events[199].id.to_hex())).await;
     assert_eq!(frames.len(), 200);
 }

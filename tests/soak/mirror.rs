@@ -7,6 +7,7 @@ use futures_channel::mpsc;
 use relaysync::drive::drive;
 use relaysync::engine::{Command, Config, RelayOptions};
 use relaysync::native::{NativeRuntime, SocketConfig};
+use relaysync::peer::View;
 use relaysync::plan::Interest;
 use relaysync::protocol::{Filter, RelayUrl, Window};
 use relaysync::runtime::{Clock, Runtime};
@@ -39,7 +40,7 @@ impl Mirror {
             return Ok(Err(gap.to_string()));
         }
         let now_secs = self.runtime.clock().now().unix_secs;
-        let held = self.runtime.store().held_items(&Filter::new(), Window::ALL, now_secs).await?;
+        let held = self.runtime.store().held_items(&Filter::new(), Window::ALL, &View::all(), now_secs).await?;
         Ok(Ok(held.items().iter().map(|item| item.id).collect()))
     }
 }

@@ -118,7 +118,12 @@ pub(crate) async fn read_frame(socket: &mut (impl AsyncReadExt + Unpin)) -> std:
 
 /// How to dial `address` without TLS.
 pub(crate) fn dial(address: &str) -> Dial {
-    Dial { url: RelayUrl::parse(&format!("ws://{address}")).unwrap(), frame_bytes_max: 1 << 20, public_only: false }
+    Dial {
+        url: RelayUrl::parse(&format!("ws://{address}")).unwrap(),
+        frame_bytes_max: 1 << 20,
+        public_only: false,
+        tls: None,
+    }
 }
 
 pub(crate) async fn connect_with(

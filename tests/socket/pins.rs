@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rcgen::{CertificateParams, KeyPair};
-use relaysync::native::{ConfigError, NativeConnector, Pin, PinScope, Pins, SocketConfig};
+use relaysync::native::{ConfigError, NativeConnector, Pins, SocketConfig, pin_of};
+use relaysync::peer::{Pin, PinScope};
 use relaysync::protocol::RelayUrl;
 use relaysync::runtime::{ConnectError, Connector};
 use rustls::pki_types::CertificateDer;
@@ -12,7 +13,7 @@ use super::peer::*;
 use super::tls::{Authority, serve};
 
 fn pin(certificate: &CertificateDer<'_>) -> Pin {
-    Pin::of(certificate).unwrap()
+    pin_of(certificate).unwrap()
 }
 
 fn pins(keys: impl IntoIterator<Item = Pin>) -> Pins {

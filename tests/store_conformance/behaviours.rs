@@ -1,5 +1,6 @@
 //! What every store does.
 
+use relaysync::peer::View;
 use relaysync::protocol::{FilterKey, RelayUrl, Window, hex};
 use relaysync::store::{Batch, Coverage, Cursor, Method, Outcome, Proof, Query, Snapshot, Store, StoreConfig};
 
@@ -381,7 +382,7 @@ pub(crate) async fn expired_events_are_refused_hidden_and_swept<H: Harness>() {
     let later = Query { now_secs: NOW_SECS + 1, ..question("{}") };
     let ids = |page: relaysync::store::Page| page.records.iter().map(|r| number(&r.id)).collect::<Vec<_>>();
     assert_eq!(ids(store.query(later.clone()).await.unwrap()), [4, 3]);
-    assert_eq!(store.count(vec![filter("{}")], NOW_SECS + 1).await.unwrap(), 2);
+    assert_eq!(store.count(vec![filter("{}")], &View::all(), NOW_SECS + 1).await.unwrap(), 2);
     store.commit(Batch { now_secs: NOW_SECS + 5, ..Batch::default() }).await.unwrap();
     // Gone for good, whatever the clock says now.
     assert_eq!(select(store, "{}").await, [4, 3]);
@@ -443,7 +444,11 @@ pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
     };
     let marks = [mark("wss://a.example", "{}", 1), mark("wss://b.example", "{}", 2)];
     let coverage = marks.to_vec();
-    harness.store().commit(Batch { events: vec![draft(1, 1).event()], coverage, now_secs: 1 }).await.unwrap();
+    harness
+        .store()
+        .commit(Batch { events: vec![draft(1, 1).event()], coverage, now_secs: 1, ..Batch::default() })
+        .await
+        .unwrap();
     let coverage = vec![mark("wss://b.example", "{}", 9), mark("wss://a.example", r#"{"kinds":[1]}"#, 5)];
     harness.store().commit(Batch { coverage: coverage.clone(), ..Batch::default() }).await.unwrap();
     let harness = harness.reopen();

@@ -1,6 +1,7 @@
 //! Events for tests, and short ways to use a store. Ids and signatures are made up: a store does not check them.
 
 use relaysync::ingest::Verified;
+use relaysync::peer::View;
 use relaysync::protocol::{Event, Filter, Window, filter::parse_strict, hex};
 use relaysync::store::{Batch, Outcome, Query, Store};
 
@@ -69,7 +70,7 @@ impl Draft {
 }
 
 pub(crate) fn batch(drafts: &[Draft]) -> Batch {
-    Batch { events: drafts.iter().map(Draft::event).collect(), coverage: Vec::new(), now_secs: NOW_SECS }
+    Batch { events: drafts.iter().map(Draft::event).collect(), now_secs: NOW_SECS, ..Batch::default() }
 }
 
 pub(crate) async fn commit(store: &impl Store, drafts: &[Draft]) -> Vec<Outcome> {
@@ -81,7 +82,14 @@ pub(crate) fn filter(json: &str) -> Filter {
 }
 
 pub(crate) fn question(json: &str) -> Query {
-    Query { filter: filter(json), after: None, limit: 1000, bytes_max: usize::MAX, now_secs: NOW_SECS }
+    Query {
+        filter: filter(json),
+        after: None,
+        limit: 1000,
+        bytes_max: usize::MAX,
+        now_secs: NOW_SECS,
+        view: View::all(),
+    }
 }
 
 /// The ids that a query selects, in order, as numbers.
@@ -92,12 +100,12 @@ pub(crate) async fn select(store: &impl Store, json: &str) -> Vec<u32> {
 }
 
 pub(crate) async fn count(store: &impl Store, filters: &[&str]) -> u64 {
-    store.count(filters.iter().map(|json| filter(json)).collect(), NOW_SECS).await.unwrap()
+    store.count(filters.iter().map(|json| filter(json)).collect(), &View::all(), NOW_SECS).await.unwrap()
 }
 
 /// The ids of an item set, oldest first, as numbers.
 pub(crate) async fn items(store: &impl Store, json: &str, since: u64, until: u64) -> Vec<u32> {
-    let set = store.items(&filter(json), Window { since, until }).await.unwrap();
+    let set = store.items(&filter(json), Window { since, until }, &View::all()).await.unwrap();
     set.items().iter().map(|item| number(&item.id)).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
+use relaysync::peer::View;
 use relaysync::protocol::{Event, EventId, Filter, PublicKey, Window, hex};
 use relaysync::store::{Batch, Query, Store, StoreConfig};
 
@@ -102,8 +103,8 @@ async fn check<H: Harness>(steps: Vec<Step>) {
                 let other: Filter = Filter::new().kind(7_u16.into());
                 let filters = vec![filter.clone(), other];
                 let count = model.count(&filters, now_secs);
-                assert_eq!(store.count(filters, now_secs).await.unwrap(), count);
-                let set = store.items(&filter, window).await.unwrap();
+                assert_eq!(store.count(filters, &View::all(), now_secs).await.unwrap(), count);
+                let set = store.items(&filter, window, &View::all()).await.unwrap();
                 let ids: Vec<u32> = set.items().iter().map(|item| number(&item.id)).collect();
                 assert_eq!(ids, model.items(&filter, window));
             }
@@ -117,7 +118,8 @@ async fn check<H: Harness>(steps: Vec<Step>) {
 
 /// Everything that a filter selects, page by page.
 async fn pages(store: &impl Store, filter: &Filter, limit: usize, now_secs: u64) -> Vec<String> {
-    let mut query = Query { filter: filter.clone(), after: None, limit, bytes_max: usize::MAX, now_secs };
+    let mut query =
+        Query { filter: filter.clone(), after: None, limit, bytes_max: usize::MAX, now_secs, view: View::all() };
     let mut found = Vec::new();
     loop {
         let page = store.query(query.clone()).await.unwrap();

@@ -21,8 +21,8 @@ use super::items::ItemCache;
 use super::pace::Pace;
 use super::refused::Refused;
 use super::{
-    Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Now, Phase, RelayOptions, RelayReport, Rng, Sizes,
-    Ticket, Tickets,
+    Config, ConnId, Counters, Effect, Gap, GapReason, HistoryId, Moments, Now, Phase, RelayOptions, RelayReport, Rng,
+    Sizes, Ticket, Tickets,
 };
 use crate::discover::{Discovery, Rules};
 use crate::fetch::{History, Publish, Stage};
@@ -180,7 +180,7 @@ impl Relay {
     fn dial(&self, ctx: &Ctx<'_>) -> Dial {
         let is_confined = |discovery: &Discovery| discovery.config().is_confined(&self.url);
         let public_only = !self.is_configured && ctx.discovery.as_ref().is_some_and(is_confined);
-        Dial { url: self.url.clone(), frame_bytes_max: ctx.config.frame_bytes_max, public_only }
+        Dial { url: self.url.clone(), frame_bytes_max: ctx.config.frame_bytes_max, public_only, tls: None }
     }
 
     fn send(&mut self, ctx: &mut Ctx<'_>, conn: ConnId, frame: String) {
@@ -334,6 +334,10 @@ impl Relay {
             gaps,
             gaps_dropped: self.gaps_dropped.values().sum(),
             last_error: self.last_error.clone(),
+            failure: None,
+            auth_refused: None,
+            denied: Vec::new(),
+            moments: Moments::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::report::{DaemonReport, DiscoveryReport, Readiness, ServiceReport, Stage};
 use crate::discover::DiscoverySizes;
-use crate::engine::{Counters, Gap, GapReason, Phase, RelayReport};
+use crate::engine::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
 use crate::native::hook;
 use crate::protocol::{FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
@@ -35,6 +35,10 @@ pub(crate) fn relay(url: &str) -> RelayReport {
         gaps: vec![],
         gaps_dropped: 0,
         last_error: None,
+        failure: None,
+        auth_refused: None,
+        denied: vec![],
+        moments: Moments::default(),
     }
 }
 

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{RwLock, RwLockReadGuard, watch};
 
 use crate::native::store::{NativeStore, NativeStoreConfig, StoreError, StoreFault};
+use crate::peer::View;
 use crate::protocol::{Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
+use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
 
 /// A store that can be closed and opened again while it is in use.
 pub(super) struct Disk {
@@ -126,12 +127,18 @@ impl Store for Disk {
         self.store().await?.known(ids).await
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, StoreError> {
-        self.store().await?.items(filter, window).await
+    async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, StoreError> {
+        self.store().await?.items(filter, window, view).await
     }
 
-    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, StoreError> {
-        self.store().await?.held_items(filter, window, now_secs).await
+    async fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        view: &View,
+        now_secs: u64,
+    ) -> Result<Arc<ItemSet>, StoreError> {
+        self.store().await?.held_items(filter, window, view, now_secs).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, StoreError> {
@@ -142,7 +149,11 @@ impl Store for Disk {
         self.store().await?.query(query).await
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, StoreError> {
-        self.store().await?.count(filters, now_secs).await
+    async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Result<u64, StoreError> {
+        self.store().await?.count(filters, view, now_secs).await
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, StoreError> {
+        self.store().await?.contexts(ids).await
     }
 }

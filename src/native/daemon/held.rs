@@ -5,6 +5,7 @@ use futures_util::SinkExt;
 use super::shared::{Commands, Shared};
 use crate::discover::Discovery;
 use crate::engine::{Command, Origin};
+use crate::peer::View;
 use crate::protocol::{Event, Filter};
 use crate::runtime::Clock;
 use crate::store::{Query, Record, Store};
@@ -41,6 +42,7 @@ async fn replay_kind(shared: &Shared, commands: &mut Commands, kind: u16) -> Res
             limit: settings.daemon.held_page_events,
             bytes_max: settings.daemon.held_page_bytes,
             now_secs: shared.clock.now().unix_secs,
+            view: View::all(),
         };
         let page = shared.disk.query(query).await.map_err(|error| error.to_string())?;
         let events: Vec<Event> = page.records.into_iter().filter_map(parse).collect();

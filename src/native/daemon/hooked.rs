@@ -8,8 +8,9 @@ use super::disk::{Disk, beside};
 use crate::native::SocketConfig;
 use crate::native::hook::{self, Hook, HookConfig, HookError};
 use crate::native::store::StoreError;
+use crate::peer::View;
 use crate::protocol::{Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
+use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
 
 /// What the outbox is called, behind the name of the store's file.
 const OUTBOX: &str = "outbox";
@@ -106,12 +107,18 @@ impl Store for Hooked {
         self.disk.known(ids).await
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, StoreError> {
-        self.disk.items(filter, window).await
+    async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, StoreError> {
+        self.disk.items(filter, window, view).await
     }
 
-    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, StoreError> {
-        self.disk.held_items(filter, window, now_secs).await
+    async fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        view: &View,
+        now_secs: u64,
+    ) -> Result<Arc<ItemSet>, StoreError> {
+        self.disk.held_items(filter, window, view, now_secs).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, StoreError> {
@@ -122,7 +129,11 @@ impl Store for Hooked {
         self.disk.query(query).await
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, StoreError> {
-        self.disk.count(filters, now_secs).await
+    async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Result<u64, StoreError> {
+        self.disk.count(filters, view, now_secs).await
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, StoreError> {
+        self.disk.contexts(ids).await
     }
 }

@@ -6,6 +6,7 @@ use super::Shared;
 use super::board::entries_of;
 use super::relevance::{STATE, names_maintainer};
 use crate::native::clock::unix_secs;
+use crate::peer::View;
 use crate::protocol::{Address, Event, Filter, PublicKey};
 use crate::store::{Query, Record, Store};
 
@@ -49,8 +50,14 @@ impl<S: Store> Shared<S> {
         let (mut found, mut after) = (Vec::new(), None);
         loop {
             let limit = events_max - found.len();
-            let query =
-                Query { filter: filter.clone(), after, limit, bytes_max: PAGE_BYTES_MAX, now_secs: unix_secs() };
+            let query = Query {
+                filter: filter.clone(),
+                after,
+                limit,
+                bytes_max: PAGE_BYTES_MAX,
+                now_secs: unix_secs(),
+                view: View::all(),
+            };
             let page = self.store.query(query).await.map_err(|error| error.to_string())?;
             found.extend(page.records);
             after = page.next;

@@ -9,8 +9,9 @@ use super::board::{Item, entries_of};
 use super::relevance::Relevance;
 use super::{Shared, joined};
 use crate::ingest::Verified;
+use crate::peer::View;
 use crate::protocol::{Event, Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store};
+use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
 
 /// A store whose new events are handed on by a [`Hook`](super::Hook). Clones share it.
 pub struct HookStore<S> {
@@ -99,12 +100,18 @@ impl<S: Store> Store for HookStore<S> {
         self.shared.store.known(ids).await
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, S::Error> {
-        self.shared.store.items(filter, window).await
+    async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, S::Error> {
+        self.shared.store.items(filter, window, view).await
     }
 
-    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, S::Error> {
-        self.shared.store.held_items(filter, window, now_secs).await
+    async fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        view: &View,
+        now_secs: u64,
+    ) -> Result<Arc<ItemSet>, S::Error> {
+        self.shared.store.held_items(filter, window, view, now_secs).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, S::Error> {
@@ -115,7 +122,11 @@ impl<S: Store> Store for HookStore<S> {
         self.shared.store.query(query).await
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, S::Error> {
-        self.shared.store.count(filters, now_secs).await
+    async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Result<u64, S::Error> {
+        self.shared.store.count(filters, view, now_secs).await
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, S::Error> {
+        self.shared.store.contexts(ids).await
     }
 }

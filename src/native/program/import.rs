@@ -151,7 +151,7 @@ async fn commit_all<S: Store>(
     let mut outcomes = BTreeMap::new();
     while let Some(events) = batches.recv().await {
         let count = events.len();
-        let batch = Batch { events, coverage: Vec::new(), now_secs: unix_secs() };
+        let batch = Batch { events, now_secs: unix_secs(), ..Batch::default() };
         for outcome in store.commit(batch).await.map_err(Failure::new)? {
             *outcomes.entry(outcome).or_insert(0) += 1;
         }

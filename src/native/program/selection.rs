@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 use super::Failure;
+use crate::peer::View;
 use crate::protocol::Filter;
 use crate::store::{Cursor, Query, Record, Store};
 
@@ -86,6 +87,7 @@ impl Branch {
                 limit: self.remaining.min(PAGE_EVENTS_MAX),
                 bytes_max: PAGE_BYTES_MAX,
                 now_secs,
+                view: View::all(),
             };
             let page = store.query(query).await.map_err(Failure::new)?;
             self.drained = page.next.is_none();

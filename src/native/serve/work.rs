@@ -50,12 +50,12 @@ impl<S: Store> Work<S> {
                 let work = async move { store.query(query).await.map_err(fault) };
                 self.run(self.in_turn(work), move |page| ServeInput::Queried { ticket, page });
             }
-            ServeEffect::Count { ticket, filters, now_secs } => {
-                let work = async move { store.count(filters, now_secs).await.map_err(fault) };
+            ServeEffect::Count { ticket, filters, view, now_secs } => {
+                let work = async move { store.count(filters, &view, now_secs).await.map_err(fault) };
                 self.run(self.in_turn(work), move |count| ServeInput::Counted { ticket, count });
             }
-            ServeEffect::Items { ticket, filter, window, now_secs } => {
-                let work = async move { store.held_items(&filter, window, now_secs).await.map_err(fault) };
+            ServeEffect::Items { ticket, filter, window, view, now_secs } => {
+                let work = async move { store.held_items(&filter, window, &view, now_secs).await.map_err(fault) };
                 self.run(self.in_turn(work), move |items| ServeInput::Items { ticket, items });
             }
             ServeEffect::Reconcile { ticket, view, message, frame_bytes_max } => {

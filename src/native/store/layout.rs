@@ -1,6 +1,6 @@
 //! The tables of the file.
 
-use redb::{ReadOnlyTable, ReadTransaction, Table, TableDefinition, WriteTransaction};
+use redb::{ReadOnlyTable, ReadTransaction, Table, TableDefinition, TableError, WriteTransaction};
 
 use super::error::StoreFault;
 
@@ -24,6 +24,10 @@ pub(super) const FATES: Blobs<u64> = TableDefinition::new("fates");
 /// Coverage marks as JSON, by relay and filter.
 pub(super) const COVERAGE: Blobs<&str> = TableDefinition::new("coverage");
 
+/// Who brought events, by the first sequence number that it holds for: the last one, and the context as JSON. Stores
+/// that were made before it was kept get it with the next write.
+pub(super) const CONTEXTS: Blobs<u64> = TableDefinition::new("contexts");
+
 /// The name of the format version in [`NUMBERS`].
 pub(super) const NUMBER_FORMAT: &str = "format";
 /// The name of the next sequence number in [`NUMBERS`].
@@ -36,6 +40,7 @@ pub(super) struct Tables {
     pub(super) chunks: ReadOnlyTable<(u64, u32), &'static [u8]>,
     pub(super) bodies: ReadOnlyTable<u64, &'static [u8]>,
     pub(super) coverage: ReadOnlyTable<&'static str, &'static [u8]>,
+    pub(super) contexts: Option<ReadOnlyTable<u64, &'static [u8]>>,
 }
 
 impl Tables {
@@ -44,7 +49,16 @@ impl Tables {
             chunks: transaction.open_table(CHUNKS)?,
             bodies: transaction.open_table(BODIES)?,
             coverage: transaction.open_table(COVERAGE)?,
+            contexts: contexts(transaction)?,
         })
+    }
+}
+
+fn contexts(transaction: &ReadTransaction) -> Result<Option<ReadOnlyTable<u64, &'static [u8]>>, StoreFault> {
+    match transaction.open_table(CONTEXTS) {
+        Ok(table) => Ok(Some(table)),
+        Err(TableError::TableDoesNotExist(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 

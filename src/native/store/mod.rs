@@ -10,6 +10,7 @@
 //! What is gone is a byte in a table of fates, beside entries that stay; its body is cut out at once.
 
 mod bodies;
+mod contexts;
 mod create;
 mod error;
 mod fates;
@@ -28,8 +29,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use self::view::View;
 use self::writer::Writer;
+use crate::peer;
 use crate::protocol::{Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, Snapshot, Store, StoreConfig, select};
+use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store, StoreConfig, select};
 
 /// The name of the file in a directory that is given as the store's path.
 const FILE_NAME: &str = "events.relaysync";
@@ -138,14 +140,20 @@ impl Store for NativeStore {
         self.read(move |view| select::known(view, &ids)).await
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, StoreError> {
-        let filter = filter.clone();
-        self.read(move |view| select::items(view, &filter, window).map(Arc::new)).await
+    async fn items(&self, filter: &Filter, window: Window, view: &peer::View) -> Result<Arc<ItemSet>, StoreError> {
+        let (filter, seen) = (filter.clone(), view.clone());
+        self.read(move |tables| select::items(tables, &filter, window, &seen).map(Arc::new)).await
     }
 
-    async fn held_items(&self, filter: &Filter, window: Window, now_secs: u64) -> Result<Arc<ItemSet>, StoreError> {
-        let filter = filter.clone();
-        self.read(move |view| select::held_items(view, &filter, window, now_secs).map(Arc::new)).await
+    async fn held_items(
+        &self,
+        filter: &Filter,
+        window: Window,
+        view: &peer::View,
+        now_secs: u64,
+    ) -> Result<Arc<ItemSet>, StoreError> {
+        let (filter, seen) = (filter.clone(), view.clone());
+        self.read(move |tables| select::held_items(tables, &filter, window, &seen, now_secs).map(Arc::new)).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, StoreError> {
@@ -156,7 +164,12 @@ impl Store for NativeStore {
         self.read(move |view| select::query(view, &query)).await
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, StoreError> {
-        self.read(move |view| select::count(view, &filters, now_secs)).await
+    async fn count(&self, filters: Vec<Filter>, view: &peer::View, now_secs: u64) -> Result<u64, StoreError> {
+        let seen = view.clone();
+        self.read(move |tables| select::count(tables, &filters, &seen, now_secs)).await
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, StoreError> {
+        self.read(move |tables| select::contexts(tables, &ids)).await
     }
 }

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::bodies;
 use super::error::StoreFault;
 use super::fates::Fates;
 use super::layout;
 use super::run::{CHUNK_ENTRIES, Chunk, Run, entry};
+use super::{bodies, contexts};
 use crate::store::entry::{Entry, Range, Sequence};
 use crate::store::tables::{Body, Tables};
-use crate::store::{Outcome, Snapshot};
+use crate::store::{Outcome, RequestContext, Snapshot};
 
 /// What one commit left. It stays as it is, however long it is looked at.
 pub(super) struct View {
@@ -85,6 +85,10 @@ impl Tables for View {
 
     fn body(&self, sequence: Sequence) -> Result<Option<Body>, StoreFault> {
         bodies::find(&self.tables.bodies, sequence)
+    }
+
+    fn context(&self, sequence: Sequence) -> Result<Option<RequestContext>, StoreFault> {
+        contexts::find(&self.tables, sequence)
     }
 
     fn next_sequence(&self) -> Sequence {

@@ -7,6 +7,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransacti
 
 use super::NativeStoreConfig;
 use super::bodies::{self, Packer};
+use super::contexts;
 use super::create::create;
 use super::error::StoreFault;
 use super::fates::Fates;
@@ -89,6 +90,7 @@ impl Writer {
         let transaction = self.database.begin_write()?;
         write_bodies(&transaction, base, &changes)?;
         write_coverage(&transaction, &changes.coverage)?;
+        contexts::write(&transaction, &changes.contexts)?;
         let mut fates = base.fates.clone();
         let mut fates_table = transaction.open_table(layout::FATES)?;
         for block in fates.extend(&changes.fates) {
@@ -204,6 +206,7 @@ fn create_tables(transaction: &WriteTransaction) -> Result<(), StoreFault> {
     transaction.open_table(layout::BODIES)?;
     transaction.open_table(layout::FATES)?;
     transaction.open_table(layout::COVERAGE)?;
+    transaction.open_table(layout::CONTEXTS)?;
     RunTables::open(transaction)?;
     Ok(())
 }

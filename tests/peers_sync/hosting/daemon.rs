@@ -11,6 +11,7 @@ use relaysync::drive::drive;
 use relaysync::engine::{Command, Config, Notice, Phase, RelayReport};
 use relaysync::native::store::{NativeStore, NativeStoreConfig};
 use relaysync::native::{NativeRuntime, SocketConfig};
+use relaysync::peer::View;
 use relaysync::protocol::{Filter, RelayUrl, Window, hex};
 use relaysync::runtime::{Clock, Runtime};
 use relaysync::sample::world::World;
@@ -70,7 +71,7 @@ impl Daemon {
 
     pub(super) async fn held(&self) -> Ids {
         let now_secs = self.runtime.clock().now().unix_secs;
-        let held = self.runtime.store().held_items(&Filter::new(), Window::ALL, now_secs).await;
+        let held = self.runtime.store().held_items(&Filter::new(), Window::ALL, &View::all(), now_secs).await;
         held.expect("the store can be read").items().iter().map(|item| item.id).collect()
     }
 

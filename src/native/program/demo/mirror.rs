@@ -13,6 +13,7 @@ use super::view::REDRAW_INTERVAL;
 use crate::drive::drive;
 use crate::engine::{Command, Config, RelayOptions, RelayReport};
 use crate::native::{NativeRuntime, SocketConfig};
+use crate::peer::View;
 use crate::plan::Interest;
 use crate::protocol::{Filter, RelayUrl, Window};
 use crate::runtime::{Clock, Instant, Runtime};
@@ -57,8 +58,12 @@ impl Mirror {
     /// The ids of what the daemon's relay has sent.
     pub(super) async fn held(&self) -> Result<BTreeSet<[u8; 32]>, Failure> {
         let now_secs = self.runtime.clock().now().unix_secs;
-        let items =
-            self.runtime.store().held_items(&Filter::new(), Window::ALL, now_secs).await.map_err(Failure::new)?;
+        let items = self
+            .runtime
+            .store()
+            .held_items(&Filter::new(), Window::ALL, &View::all(), now_secs)
+            .await
+            .map_err(Failure::new)?;
         Ok(items.items().iter().map(|item| item.id).collect())
     }
 

@@ -83,6 +83,9 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
 
 fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
     let ServeConfig {
+        // These are told by the control plane.
+        access: _,
+        identity: _,
         // These stand in [relay].
         name: _,
         description: _,

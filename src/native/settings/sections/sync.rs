@@ -74,6 +74,8 @@ fn intervals(config: &mut Config, walker: &mut dyn Walker) {
 
 fn limits(config: &mut Config, walker: &mut dyn Walker) {
     let Config {
+        // This is told by the control plane.
+        access: _,
         // These stand in [sync].
         backoff_base: _,
         backoff_max: _,

@@ -1,0 +1,20 @@
+//! Configured peers: relays that are known by name, prove who they are, and may read and write what rules grant them.
+//!
+//! - [`AccessRules`] say which events are protected, and who may read and write which of them. The relay service and the
+//!   engine both go by them: a peer that events are fetched from *writes* here, one that they are published to *reads*.
+//! - [`Terms`] say how a relay proves itself: by encryption, pinned keys ([`TlsTerms`]) and the key that its relay
+//!   information document (NIP-11) names. Nothing is asked of it, and nothing taken, before it has.
+//! - A [`View`] is what a reader may see of what is held; stores leave the rest out as if it were not there.
+//!
+//! Which peer has brought an event is kept ([`RequestContext`](crate::store::RequestContext)) for audit and statistics.
+//! Nothing depends on it.
+
+mod access;
+mod pin;
+mod terms;
+mod view;
+
+pub use access::{AccessRules, Capability, Rule};
+pub use pin::{Pin, PinError, PinScope};
+pub use terms::{IdentityField, Peering, Terms, TlsMode, TlsTerms, Verify};
+pub use view::View;
