@@ -247,11 +247,12 @@ mod tests {
     use super::*;
     use crate::ingest::Verified;
     use crate::native::serve::RelayService;
+    use crate::peer::View;
     use crate::protocol::{Event, ItemSet};
     use crate::sample::{SampleConfig, SampleKinds, generate};
     use crate::serve::ServeConfig;
     use crate::store::tables::Damaged;
-    use crate::store::{Batch, MemoryStore, Outcome, Page, Query, Record, Snapshot, Store};
+    use crate::store::{Batch, MemoryStore, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
 
     const EVENTS: usize = 50;
 
@@ -299,8 +300,8 @@ mod tests {
             self.inner.known(ids).await
         }
 
-        async fn items(&self, filter: &Filter, window: Window) -> Fallible<Arc<ItemSet>> {
-            self.inner.items(filter, window).await
+        async fn items(&self, filter: &Filter, window: Window, view: &View) -> Fallible<Arc<ItemSet>> {
+            self.inner.items(filter, window, view).await
         }
 
         async fn events(&self, ids: Vec<[u8; 32]>) -> Fallible<Vec<Option<Record>>> {
@@ -311,8 +312,12 @@ mod tests {
             self.inner.query(query).await
         }
 
-        async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Fallible<u64> {
-            self.inner.count(filters, now_secs).await
+        async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Fallible<u64> {
+            self.inner.count(filters, view, now_secs).await
+        }
+
+        async fn contexts(&self, ids: Vec<[u8; 32]>) -> Fallible<Vec<Option<RequestContext>>> {
+            self.inner.contexts(ids).await
         }
     }
 
@@ -361,7 +366,7 @@ mod tests {
             let took = clock.now().instant - begun;
             // A busy machine may not have come so far yet.
             if runtime.store().commit_has_begun.load(Ordering::Relaxed) {
-                let held = runtime.store().count(vec![Filter::new()], 0).await.unwrap();
+                let held = runtime.store().count(vec![Filter::new()], &View::all(), 0).await.unwrap();
                 return (result, took.saturating_sub(timeout), held as usize);
             }
         }
@@ -392,7 +397,7 @@ mod tests {
         (job.config.full_pass_min, job.config.full_pass_max) = (Duration::from_millis(300), Duration::from_millis(400));
         let ours = over(MemoryStore::default());
         let hold = async |count: usize| {
-            while ours.store().count(vec![Filter::new()], 0).await.unwrap() != count as u64 {
+            while ours.store().count(vec![Filter::new()], &View::all(), 0).await.unwrap() != count as u64 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
