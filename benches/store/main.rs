@@ -63,7 +63,7 @@ async fn write(store: &NativeStore, events: u64, batch: u64) -> Written {
     while next < events {
         let end = (next + batch).min(events);
         let parsed = (next..end).map(|n| Event::parse(generator::json(n).into()).expect("it is an event"));
-        let batch = Batch { events: parsed.map(Verified::trust).collect(), coverage: Vec::new(), now_secs: 1 };
+        let batch = Batch { events: parsed.map(Verified::trust).collect(), now_secs: 1, ..Batch::default() };
         let (cpu, wall) = (cpu(), Instant::now());
         store.commit(batch).await.expect("the batch is committed");
         written.cpu += self::cpu() - cpu;
@@ -136,8 +136,14 @@ async fn queries(store: &NativeStore, events: u64) {
         format!(r#"{{"ids":[{}]}}"#, ids.join(",")),
     ];
     for json in jsons {
-        let query =
-            Query { filter: filter(&json), after: None, limit: 500, bytes_max: usize::MAX, now_secs: 1_800_000_000 };
+        let query = Query {
+            filter: filter(&json),
+            after: None,
+            limit: 500,
+            bytes_max: usize::MAX,
+            now_secs: 1_800_000_000,
+            view: View::all(),
+        };
         store.query(query.clone()).await.expect("it answers");
         let begun = Instant::now();
         let page = store.query(query).await.expect("it answers");
@@ -154,8 +160,14 @@ async fn queries(store: &NativeStore, events: u64) {
 }
 
 async fn export(store: &NativeStore) {
-    let mut query =
-        Query { filter: Filter::new(), after: None, limit: 1000, bytes_max: 1 << 20, now_secs: 1_800_000_000 };
+    let mut query = Query {
+        filter: Filter::new(),
+        after: None,
+        limit: 1000,
+        bytes_max: 1 << 20,
+        now_secs: 1_800_000_000,
+        view: View::all(),
+    };
     let begun = Instant::now();
     let mut events = 0;
     loop {

@@ -13,7 +13,7 @@ use relaysync::peer::View;
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, ItemSet, RelayMessage, Window};
 use relaysync::serve::ServeConfig;
-use relaysync::store::{Batch, MemoryStore, Outcome, Page, Query, Record, Snapshot, Store};
+use relaysync::store::{Batch, MemoryStore, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
 use tokio::sync::Notify;
 
 use crate::client::{ANY_PORT, Client, patiently};
@@ -122,8 +122,8 @@ impl Store for Tacit {
         self.store.known(ids).await
     }
 
-    async fn items(&self, filter: &Filter, window: Window) -> Result<Arc<ItemSet>, Self::Error> {
-        self.store.items(filter, window).await
+    async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, Self::Error> {
+        self.store.items(filter, window, view).await
     }
 
     async fn events(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<Record>>, Self::Error> {
@@ -134,8 +134,12 @@ impl Store for Tacit {
         self.store.query(query).await
     }
 
-    async fn count(&self, filters: Vec<Filter>, now_secs: u64) -> Result<u64, Self::Error> {
-        self.store.count(filters, &View::all(), now_secs).await
+    async fn count(&self, filters: Vec<Filter>, view: &View, now_secs: u64) -> Result<u64, Self::Error> {
+        self.store.count(filters, view, now_secs).await
+    }
+
+    async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, Self::Error> {
+        self.store.contexts(ids).await
     }
 }
 

@@ -7,7 +7,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use relaysync::ingest::{Verdict, verify};
-use relaysync::peer::View;
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, RelayMessage, RelayUrl};
 use relaysync::runtime::{Frame, Instant, Now};
@@ -157,10 +156,9 @@ impl World {
                 self.pages_read += 1;
                 ServeInput::Queried { ticket, page: self.result(at_once(self.store.query(query))) }
             }
-            ServeEffect::Count { ticket, filters, view, now_secs } => ServeInput::Counted {
-                ticket,
-                count: self.result(at_once(self.store.count(filters, &View::all(), &view, now_secs))),
-            },
+            ServeEffect::Count { ticket, filters, view, now_secs } => {
+                ServeInput::Counted { ticket, count: self.result(at_once(self.store.count(filters, &view, now_secs))) }
+            }
             ServeEffect::Items { ticket, filter, window, view, now_secs } => {
                 self.items_read += 1;
                 let items = at_once(self.store.held_items(&filter, window, &view, now_secs));
