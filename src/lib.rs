@@ -25,7 +25,7 @@
 //! - [`engine`] owns all of that: a pure state machine. [`store`] has the trait of stores, and one in memory.
 //! - [`runtime`] has the traits of clock and sockets; [`drive`] is the one async interpreter of the engine's effects.
 //! - [`serve`] is the other side: a relay, without sockets. `native` (feature) binds everything to tokio, sockets and
-//!   files, holds relays to pinned keys (`native::Pins`), has the daemon (`native::daemon`) and the `relaysync` program.
+//!   files, holds relays to their [`peer::TlsTerms`], has the daemon (`native::daemon`) and the `relaysync` program.
 //! - `sim` (feature `testing`) runs engines and relays in one thread and in virtual time, with every fault that can be
 //!   thought of. Everything said here is checked there.
 //!

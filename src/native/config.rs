@@ -1,12 +1,8 @@
 //! Every bound and timeout of the sockets, by name.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-
-use super::pins::Pins;
-use crate::protocol::RelayUrl;
 
 /// Bounds and timeouts of client sockets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +38,9 @@ pub struct SocketConfig {
     pub keepalive_interval: Duration,
     /// PEM file with certificate authorities to be trusted besides the usual ones.
     pub ca_file: Option<PathBuf>,
-    /// Keys that relays must prove themselves by, on every connection to them. Only `wss` relays can.
-    pub pins: BTreeMap<RelayUrl, Pins>,
+    /// Distinct [terms](crate::peer::TlsTerms) that TLS is kept set up for; for others it is set up anew when they are
+    /// needed.
+    pub tls_terms_max: usize,
 }
 
 impl Default for SocketConfig {
@@ -64,7 +61,7 @@ impl Default for SocketConfig {
             keepalive_idle: Duration::from_secs(60),
             keepalive_interval: Duration::from_secs(20),
             ca_file: None,
-            pins: BTreeMap::new(),
+            tls_terms_max: 256,
         }
     }
 }

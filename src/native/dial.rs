@@ -5,6 +5,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_util::StreamExt;
@@ -17,6 +18,7 @@ use tokio_rustls::client::TlsStream;
 use super::config::SocketConfig;
 use super::tls::Tls;
 use crate::discover::is_private_address;
+use crate::peer::{TlsMode, TlsTerms};
 use crate::protocol::RelayUrl;
 use crate::runtime::ConnectError;
 
@@ -29,13 +31,18 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// Connects to the host and port of `url`; with `public_only` not to private addresses of it.
+    /// Connects to the host and port of `url`; with `public_only` not to private addresses of it. `terms`: what is asked
+    /// of the encryption, beside what the URL and known authorities ask.
     pub(super) async fn open(
         url: &RelayUrl,
         public_only: bool,
+        terms: Option<&Arc<TlsTerms>>,
         config: &SocketConfig,
         tls: &Tls,
     ) -> Result<Self, ConnectError> {
+        if !url.is_tls() && terms.is_some_and(|terms| terms.mode == TlsMode::Required) {
+            return Err(ConnectError::Unencrypted(url.to_string()));
+        }
         let host = url.host();
         let mut addresses = look_up(&host, url.port()).await?;
         if public_only {
@@ -47,7 +54,10 @@ impl Link {
         }
         let tcp = race(addresses, config).await?;
         prepare(&tcp, config).map_err(|error| connect_error(&error))?;
-        if url.is_tls() { Ok(Self::Encrypted(Box::new(tls.connect(url, tcp).await?))) } else { Ok(Self::Plain(tcp)) }
+        if !url.is_tls() {
+            return Ok(Self::Plain(tcp));
+        }
+        Ok(Self::Encrypted(Box::new(tls.connect(&host, terms, tcp).await?)))
     }
 }
 

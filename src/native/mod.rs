@@ -22,6 +22,6 @@ mod websocket;
 
 pub use clock::NativeClock;
 pub use config::{ConfigError, SocketConfig};
-pub use pins::{Pins, pin_of};
+pub use pins::pin_of;
 pub use runtime::NativeRuntime;
 pub use websocket::{NativeConnector, NativeReceiver, NativeSender};

@@ -1,8 +1,8 @@
-//! Pins: which keys a relay may prove itself by, beside or instead of what certificate authorities say.
+//! What a relay's certificate is held to, beside or instead of what certificate authorities say.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -13,8 +13,11 @@ use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
     client::VerifierBuilderError,
 };
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer;
+use x509_parser::time::ASN1Time;
 
-use crate::peer::{Pin, PinError, PinScope};
+use crate::peer::{Pin, PinError, PinScope, TlsTerms, Verify};
 
 /// The pin of a certificate's key.
 ///
@@ -23,18 +26,6 @@ use crate::peer::{Pin, PinError, PinScope};
 pub fn pin_of(certificate: &CertificateDer<'_>) -> Result<Pin, PinError> {
     let parsed = ParsedCertificate::try_from(certificate).map_err(|error| PinError { reason: error.to_string() })?;
     Ok(Pin::of_key(&parsed.subject_public_key_info()))
-}
-
-/// The keys that one relay may prove itself by.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pins {
-    /// Any one of these is enough; two while one replaces the other.
-    pub keys: BTreeSet<Pin>,
-    /// Whose keys they are.
-    pub scope: PinScope,
-    /// The pins alone decide, as for a certificate that its owner has signed: no known authority need vouch for the
-    /// relay. Off: both must hold.
-    pub alone: bool,
 }
 
 /// The relay has proven itself by a key that is not pinned.
@@ -52,33 +43,34 @@ impl fmt::Display for PinMismatch {
 impl std::error::Error for PinMismatch {}
 
 impl PinMismatch {
-    /// The mismatch, if that is why a handshake failed.
-    pub(super) fn of(error: &std::io::Error) -> Option<Self> {
-        match error.get_ref()?.downcast_ref::<Error>()? {
-            Error::InvalidCertificate(CertificateError::Other(OtherError(inner))) => inner.downcast_ref().copied(),
+    /// The mismatch, if that is what is wrong with a certificate.
+    pub(super) fn of(error: &CertificateError) -> Option<Self> {
+        match error {
+            CertificateError::Other(OtherError(inner)) => inner.downcast_ref().copied(),
             _ => None,
         }
     }
 }
 
-/// Checks pins, and certificates by known authorities.
+/// Checks certificates by the terms of one relay: host name and dates in any case, known authorities and pins as they
+/// say.
 #[derive(Debug)]
-pub(super) struct PinVerifier {
-    pins: Pins,
+pub(super) struct TermsVerifier {
+    terms: Arc<TlsTerms>,
     roots: Arc<RootCertStore>,
     authorities: Arc<WebPkiServerVerifier>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
-impl PinVerifier {
+impl TermsVerifier {
     pub(super) fn new(
-        pins: Pins,
+        terms: Arc<TlsTerms>,
         roots: Arc<RootCertStore>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Self, VerifierBuilderError> {
         let algorithms = provider.signature_verification_algorithms;
         let authorities = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider).build()?;
-        Ok(Self { pins, roots, authorities, algorithms })
+        Ok(Self { terms, roots, authorities, algorithms })
     }
 
     /// Does the way from the end entity to an authority lead by a pinned one?
@@ -86,23 +78,21 @@ impl PinVerifier {
         &self,
         end_entity: &ParsedCertificate<'_>,
         others: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
         now: UnixTime,
     ) -> bool {
         // Only what is pinned is trusted here, so every way that is found ends at a pinned key.
         let mut pinned = RootCertStore::empty();
-        let sent = others.iter().filter(|other| pin_of(other).is_ok_and(|pin| self.pins.keys.contains(&pin)));
+        let sent = others.iter().filter(|other| pin_of(other).is_ok_and(|pin| self.terms.pins.contains(&pin)));
         pinned.add_parsable_certificates(sent.map(|certificate| certificate.clone().into_owned()));
         let known = self.roots.roots.iter();
-        let is_pinned = |key: &[u8]| self.pins.keys.contains(&Pin::of_key(&sequence(key)));
+        let is_pinned = |key: &[u8]| self.terms.pins.contains(&Pin::of_key(&sequence(key)));
         pinned.roots.extend(known.filter(|anchor| is_pinned(&anchor.subject_public_key_info)).cloned());
         !pinned.is_empty()
             && verify_server_cert_signed_by_trust_anchor(end_entity, &pinned, others, now, self.algorithms.all).is_ok()
-            && verify_server_name(end_entity, server_name).is_ok()
     }
 }
 
-impl ServerCertVerifier for PinVerifier {
+impl ServerCertVerifier for TermsVerifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -111,13 +101,20 @@ impl ServerCertVerifier for PinVerifier {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if !self.pins.alone {
+        let parsed = ParsedCertificate::try_from(end_entity)?;
+        verify_server_name(&parsed, server_name)?;
+        check_dates(end_entity, now)?;
+        if self.terms.verify == Verify::Full {
             self.authorities.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)?;
         }
-        let parsed = ParsedCertificate::try_from(end_entity)?;
         let found = Pin::of_key(&parsed.subject_public_key_info());
-        let is_pinned = self.pins.keys.contains(&found)
-            || self.pins.scope == PinScope::Chain && self.is_issued_by_pinned(&parsed, intermediates, server_name, now);
+        let is_pinned = match (self.terms.verify, self.terms.pin_scope) {
+            // Nothing is pinned: then authorities are enough.
+            (Verify::Full, _) if self.terms.pins.is_empty() => true,
+            _ if self.terms.pins.contains(&found) => true,
+            (_, PinScope::Chain) => self.is_issued_by_pinned(&parsed, intermediates, now),
+            (_, PinScope::EndEntity) => false,
+        };
         match is_pinned {
             true => Ok(ServerCertVerified::assertion()),
             false => Err(CertificateError::Other(OtherError(Arc::new(PinMismatch { found }))).into()),
@@ -145,6 +142,25 @@ impl ServerCertVerifier for PinVerifier {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.authorities.supported_verify_schemes()
     }
+}
+
+/// Is the certificate valid at this time? Who trusts a key without asking an authority still has to look.
+fn check_dates(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), CertificateError> {
+    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
+    let validity = parsed.validity();
+    let (not_before, not_after) = (unix_time(validity.not_before), unix_time(validity.not_after));
+    if now < not_before {
+        return Err(CertificateError::NotValidYetContext { time: now, not_before });
+    }
+    if now > not_after {
+        return Err(CertificateError::ExpiredContext { time: now, not_after });
+    }
+    Ok(())
+}
+
+/// The same moment; what is dated before 1970 is as if dated then.
+fn unix_time(time: ASN1Time) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(time.timestamp().try_into().unwrap_or_default()))
 }
 
 /// A DER SEQUENCE of this content: trust anchors hold their keys without the head.

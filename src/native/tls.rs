@@ -1,67 +1,111 @@
-//! Whom to trust: the system's certificate authorities, else Mozilla's, and those of a file; and for some relays, pinned
-//! keys.
+//! Whom to trust: the system's certificate authorities, else Mozilla's, and those of a file; for some relays on terms of
+//! their own.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use rustls::{CertificateError, ClientConfig, ConfigBuilder, Error, RootCertStore, WantsVerifier};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::config::{ConfigError, SocketConfig};
-use super::pins::{PinMismatch, PinVerifier, Pins};
-use crate::protocol::RelayUrl;
+use super::pins::{PinMismatch, TermsVerifier};
+use crate::peer::{TlsTerms, Verify};
 use crate::runtime::ConnectError;
 
 /// Encrypts connections. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Tls {
-    connector: TlsConnector,
-    /// For relays with pins. Each has its own, so that no session that was begun without the check is resumed.
-    pinned: Arc<BTreeMap<RelayUrl, TlsConnector>>,
+    /// For relays without terms.
+    usual: TlsConnector,
+    roots: Arc<RootCertStore>,
+    /// For those with terms, as far as they were met: at most `terms_max`.
+    by_terms: Arc<Mutex<BTreeMap<Arc<TlsTerms>, TlsConnector>>>,
+    terms_max: usize,
 }
 
 impl Tls {
     /// Loads the trusted authorities.
     pub(super) fn new(config: &SocketConfig) -> Result<Self, ConfigError> {
         let roots = Arc::new(roots(config)?);
-        let pinned = config.pins.iter().map(|(relay, pins)| Ok((relay.clone(), pinned(relay, pins, &roots)?)));
-        let pinned = Arc::new(pinned.collect::<Result<_, ConfigError>>()?);
-        let plain = client().map_err(fault)?.with_root_certificates(roots).with_no_client_auth();
-        Ok(Self { connector: TlsConnector::from(Arc::new(plain)), pinned })
+        let usual = client().map_err(fault)?.with_root_certificates(roots.clone()).with_no_client_auth();
+        let usual = TlsConnector::from(Arc::new(usual));
+        Ok(Self { usual, roots, by_terms: Arc::default(), terms_max: config.tls_terms_max })
     }
 
-    /// Encrypts `tcp` and checks that the other side is the host of `url`, and has the key that is pinned for it.
-    pub(super) async fn connect(&self, url: &RelayUrl, tcp: TcpStream) -> Result<TlsStream<TcpStream>, ConnectError> {
-        let name = ServerName::try_from(url.host()).map_err(|error| ConnectError::Tls(error.to_string()))?;
-        let connector = self.pinned.get(url).unwrap_or(&self.connector);
-        connector.connect(name, tcp).await.map_err(|error| match PinMismatch::of(&error) {
-            Some(mismatch) => ConnectError::Pin(mismatch.to_string()),
-            None => ConnectError::Tls(error.to_string()),
-        })
+    /// Encrypts `tcp` and checks that the other side is `host`, or the one that `terms` name, and keeps to them.
+    pub(super) async fn connect(
+        &self,
+        host: &str,
+        terms: Option<&Arc<TlsTerms>>,
+        tcp: TcpStream,
+    ) -> Result<TlsStream<TcpStream>, ConnectError> {
+        let host = terms.and_then(|terms| terms.hostname.as_deref()).unwrap_or(host);
+        let name = ServerName::try_from(host.to_owned())
+            .map_err(|error| ConnectError::HostName(format!("{host:?} is none: {error}")))?;
+        let connector = terms.map_or_else(|| Ok(self.usual.clone()), |terms| self.on_terms(terms))?;
+        connector.connect(name, tcp).await.map_err(|error| connect_error(&error))
+    }
+
+    /// What was set up for these terms, once for all connections.
+    fn on_terms(&self, terms: &Arc<TlsTerms>) -> Result<TlsConnector, ConnectError> {
+        // Nothing panics while this is held.
+        let mut by_terms = self.by_terms.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connector) = by_terms.get(terms) {
+            return Ok(connector.clone());
+        }
+        let connector = set_up(terms, self.roots.clone())?;
+        while by_terms.len() >= self.terms_max.max(1) {
+            by_terms.pop_first();
+        }
+        by_terms.insert(terms.clone(), connector.clone());
+        Ok(connector)
     }
 }
 
-fn client() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
+fn client() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
+    // These are TLS 1.2 and 1.3.
     ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
 }
 
-fn pinned(relay: &RelayUrl, pins: &Pins, roots: &Arc<RootCertStore>) -> Result<TlsConnector, ConfigError> {
-    let no_use = |reason: &str| ConfigError { reason: format!("the pins of {relay} are of no use: {reason}") };
-    if !relay.is_tls() {
-        return Err(no_use("the connection is not encrypted"));
+fn set_up(terms: &Arc<TlsTerms>, roots: Arc<RootCertStore>) -> Result<TlsConnector, ConnectError> {
+    if terms.verify == Verify::Pin && terms.pins.is_empty() {
+        return Err(ConnectError::Pin("none is configured, and nobody else is to vouch for the relay".into()));
     }
-    if pins.keys.is_empty() {
-        return Err(no_use("there are none, so no key would ever do"));
-    }
-    let builder = client().map_err(fault)?;
-    let verifier = PinVerifier::new(pins.clone(), roots.clone(), builder.crypto_provider().clone()).map_err(fault)?;
-    let config = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+    let fault = |error: &dyn std::fmt::Display| ConnectError::Tls(format!("it cannot be set up: {error}"));
+    let builder = client().map_err(|error| fault(&error))?;
+    let provider = builder.crypto_provider().clone();
+    let verifier = TermsVerifier::new(terms.clone(), roots, provider).map_err(|error| fault(&error))?;
+    let mut config = builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
+    // A session that is resumed is not checked again, and certificates expire.
+    config.resumption = Resumption::disabled();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// Why a handshake failed.
+fn connect_error(error: &io::Error) -> ConnectError {
+    let Some(Error::InvalidCertificate(fault)) = error.get_ref().and_then(|error| error.downcast_ref()) else {
+        return ConnectError::Tls(error.to_string());
+    };
+    match fault {
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            ConnectError::HostName(fault.to_string())
+        }
+        CertificateError::Expired
+        | CertificateError::ExpiredContext { .. }
+        | CertificateError::NotValidYet
+        | CertificateError::NotValidYetContext { .. } => ConnectError::Expired(fault.to_string()),
+        fault => match PinMismatch::of(fault) {
+            Some(mismatch) => ConnectError::Pin(mismatch.to_string()),
+            None => ConnectError::Tls(error.to_string()),
+        },
+    }
 }
 
 fn fault(error: impl std::fmt::Display) -> ConfigError {

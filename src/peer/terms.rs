@@ -31,7 +31,7 @@ pub enum Verify {
 }
 
 /// What is asked of the encryption of connections to a relay, WebSocket and HTTP (NIP-11) alike.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct TlsTerms {
     /// Is it required?
     pub mode: TlsMode,

@@ -1,13 +1,16 @@
 //! TLS with an authority of our own: trusted when configured, for the right host, and only then.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use relaysync::native::{NativeConnector, SocketConfig};
 use relaysync::runtime::{ConnectError, Connector};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use super::peer::*;
 
@@ -19,7 +22,13 @@ pub(crate) struct Authority {
 
 impl Authority {
     pub(crate) fn new() -> Self {
+        Self::like(|_| {})
+    }
+
+    /// One whose certificate is changed before it is signed.
+    pub(crate) fn like(change: impl FnOnce(&mut CertificateParams)) -> Self {
         let mut params = CertificateParams::new(vec![]).unwrap();
+        change(&mut params);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -33,8 +42,19 @@ impl Authority {
 
     /// A certificate for `name`, and its key.
     pub(crate) fn issue(&self, name: &str) -> (CertificateDer<'static>, KeyPair) {
+        self.issue_like(name, |_| {})
+    }
+
+    /// The same, changed before it is signed.
+    pub(crate) fn issue_like(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> (CertificateDer<'static>, KeyPair) {
         let key = KeyPair::generate().unwrap();
-        let certificate = CertificateParams::new(vec![name.into()]).unwrap().signed_by(&key, &self.issuer).unwrap();
+        let mut params = CertificateParams::new(vec![name.into()]).unwrap();
+        change(&mut params);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
         (certificate.der().clone(), key)
     }
 
@@ -65,19 +85,26 @@ pub(crate) async fn serve(chain: Vec<CertificateDer<'static>>, key: &KeyPair) ->
     let address = listen(move |socket| async move {
         // A client that does not trust us ends the handshake.
         let Ok(mut socket) = acceptor.accept(socket).await else { return };
-        let head = read_head(&mut socket).await;
-        if head.contains("application/nostr+json") {
-            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await.unwrap();
-        } else {
-            answer_upgrade(&mut socket, &head).await;
-            socket.write_all(&frame(FIN | TEXT, b"[\"NOTICE\",\"secret\"]")).await.unwrap();
-            let (_, payload) = read_frame(&mut socket).await.unwrap();
-            socket.write_all(&frame(FIN | TEXT, &payload)).await.unwrap();
+        // One that is satisfied already does not wait for the end.
+        if let Err(error) = answer(&mut socket).await {
+            assert!(matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error}");
         }
-        socket.shutdown().await.unwrap();
     })
     .await;
     address.replace("127.0.0.1", "localhost")
+}
+
+async fn answer(socket: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
+    let head = read_head(socket).await;
+    if head.contains("application/nostr+json") {
+        socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await?;
+    } else {
+        answer_upgrade(socket, &head).await;
+        socket.write_all(&frame(FIN | TEXT, b"[\"NOTICE\",\"secret\"]")).await?;
+        let Ok((_, payload)) = read_frame(socket).await else { return Ok(()) };
+        socket.write_all(&frame(FIN | TEXT, &payload)).await?;
+    }
+    socket.shutdown().await
 }
 
 #[tokio::test]
@@ -101,7 +128,7 @@ async fn a_certificate_for_another_host_is_refused() {
     let authority = Authority::new();
     let address = authority.relay("relay.example").await;
     let error = authority.connect(&address, true).await.unwrap_err();
-    assert!(matches!(&error, ConnectError::Tls(detail) if detail.contains("localhost")), "{error:?}");
+    assert!(matches!(&error, ConnectError::HostName(detail) if detail.contains("localhost")), "{error:?}");
 }
 
 #[tokio::test]
@@ -113,6 +140,58 @@ async fn a_server_without_tls_is_named() {
     .await;
     let error = Authority::new().connect(&address, true).await.unwrap_err();
     assert!(matches!(error, ConnectError::Tls(_)), "{error:?}");
+}
+
+/// The versions that a client offers (RFC 8446, 4.2.1), by its first record.
+fn offered_versions(hello: &[u8]) -> Vec<u16> {
+    let mut rest = hello;
+    let mut take = |bytes: usize| {
+        let (taken, left) = rest.split_at(bytes);
+        rest = left;
+        taken.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    };
+    // Heads of record and message, version, random; then session, cipher suites and compression, each with its length.
+    [5, 4, 2, 32].map(&mut take);
+    for length_bytes in [1, 2, 1] {
+        let length = take(length_bytes);
+        take(length);
+    }
+    let mut extensions = take(2);
+    while extensions > 0 {
+        let (kind, length) = (take(2), take(2));
+        extensions -= 4 + length;
+        if kind == 43 {
+            let listed = take(1) / 2;
+            return (0..listed).map(|_| take(2) as u16).collect();
+        }
+        take(length);
+    }
+    Vec::new()
+}
+
+#[tokio::test]
+async fn only_tls_1_2_and_1_3_are_spoken() {
+    // A server hello of TLS 1.1: head of the record, head of the message, version, random, no session, a cipher suite.
+    let mut old = vec![22, 3, 2, 0, 42, 2, 0, 0, 38, 3, 2];
+    old.extend([7; 32]);
+    old.extend([0, 0, 0x2f, 0]);
+    let (hellos, mut hello) = tokio::sync::mpsc::unbounded_channel();
+    let address = listen(move |mut socket| async move {
+        let mut record = vec![0; 5];
+        socket.read_exact(&mut record).await.unwrap();
+        let length = usize::from(u16::from_be_bytes([record[3], record[4]]));
+        record.resize(5 + length, 0);
+        socket.read_exact(&mut record[5..]).await.unwrap();
+        hellos.send(record).unwrap();
+        socket.write_all(&old).await.unwrap();
+        hold(socket).await;
+    })
+    .await;
+    let error = Authority::new().connect(&address, true).await.unwrap_err();
+    assert!(matches!(error, ConnectError::Tls(_)), "{error:?}");
+    let mut versions = offered_versions(&hello.recv().await.unwrap());
+    versions.sort_unstable();
+    assert_eq!(versions, [0x0303, 0x0304]);
 }
 
 #[tokio::test]

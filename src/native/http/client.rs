@@ -132,7 +132,7 @@ impl HttpClient {
     ) -> Result<Answer, HttpError> {
         let request = request(method, url, json).map_err(|error| HttpError::Http(error.into()))?;
         let asking = async {
-            let link = Link::open(&url.dial, false, &self.config, &self.tls).await.map_err(HttpError::Connect)?;
+            let link = Link::open(&url.dial, false, None, &self.config, &self.tls).await.map_err(HttpError::Connect)?;
             exchange(link, request, body_bytes_max).await.map_err(|error| HttpError::Http(error.into()))
         };
         tokio::time::timeout(time_max, asking).await.unwrap_or(Err(HttpError::TimedOut(time_max)))

@@ -39,8 +39,13 @@ impl NativeConnector {
         Ok(Self { config: Arc::new(config), tls })
     }
 
+    /// The one way to a relay, for whatever is asked of it.
+    async fn open(&self, dial: &Dial) -> Result<Link, ConnectError> {
+        Link::open(&dial.url, dial.public_only, dial.tls.as_ref(), &self.config, &self.tls).await
+    }
+
     async fn connect_unbounded(&self, dial: &Dial) -> Result<(NativeSender, NativeReceiver), ConnectError> {
-        let link = Link::open(&dial.url, dial.public_only, &self.config, &self.tls).await?;
+        let link = self.open(dial).await?;
         let frame_bytes_max = dial.frame_bytes_max.min(self.config.frame_bytes_max);
         let (socket, write_half, outbound) = handshake::upgrade(link, &dial.url, frame_bytes_max, &self.config).await?;
         tokio::spawn(writer::run(write_half, Arc::clone(&outbound), Arc::clone(&self.config)));
@@ -60,7 +65,7 @@ impl Connector for NativeConnector {
 
     async fn relay_info(&self, dial: &Dial) -> Result<String, ConnectError> {
         let fetching = async {
-            let link = Link::open(&dial.url, dial.public_only, &self.config, &self.tls).await?;
+            let link = self.open(dial).await?;
             http::relay_info(link, &dial.url, &self.config).await
         };
         tokio::time::timeout(self.config.info_timeout, fetching).await.unwrap_or(Err(ConnectError::TimedOut))

@@ -8,8 +8,6 @@ pub(super) fn sockets(config: &mut SocketConfig, walker: &mut dyn Walker) {
         // The engine bounds these: see `Settings::sockets`.
         connect_timeout: _,
         frame_bytes_max: _,
-        // Pins are for peers that are known before.
-        pins: _,
         address_stagger,
         outbound_bytes_max,
         write_timeout,
@@ -23,6 +21,7 @@ pub(super) fn sockets(config: &mut SocketConfig, walker: &mut dyn Walker) {
         keepalive_idle,
         keepalive_interval,
         ca_file,
+        tls_terms_max,
     } = config;
     let about = "Connections to relays. The defaults suit nearly everybody.";
     let mut keys = Section::begin(walker, "sockets", about);
@@ -48,4 +47,5 @@ pub(super) fn sockets(config: &mut SocketConfig, walker: &mut dyn Walker) {
     keys.key("nodelay", nodelay, "Send small frames at once (TCP_NODELAY).");
     keys.duration("keepalive_idle", keepalive_idle, "After so long without traffic the system probes a connection.");
     keys.duration("keepalive_interval", keepalive_interval, "Time between two such probes.");
+    keys.count("tls_terms_max", tls_terms_max, "Distinct terms of peers that TLS is kept set up for.");
 }
