@@ -4,31 +4,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use socket2::{SockRef, TcpKeepalive};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio_rustls::client::TlsStream;
 
 use super::config::SocketConfig;
+use super::link::Link;
 use super::tls::Tls;
 use crate::discover::is_private_address;
 use crate::peer::{TlsMode, TlsTerms};
 use crate::protocol::RelayUrl;
 use crate::runtime::ConnectError;
-
-/// A connected byte stream, encrypted or not.
-pub(super) enum Link {
-    /// TCP.
-    Plain(TcpStream),
-    /// TLS over TCP.
-    Encrypted(Box<TlsStream<TcpStream>>),
-}
 
 impl Link {
     /// Connects to the host and port of `url`; with `public_only` not to private addresses of it. `terms`: what is asked
@@ -57,7 +46,7 @@ impl Link {
         if !url.is_tls() {
             return Ok(Self::Plain(tcp));
         }
-        Ok(Self::Encrypted(Box::new(tls.connect(&host, terms, tcp).await?)))
+        Ok(Self::Encrypted(Box::new(tls.connect(&host, terms, tcp).await?.into())))
     }
 }
 
@@ -119,37 +108,5 @@ pub(super) fn connect_error(error: &io::Error) -> ConnectError {
         }
         io::ErrorKind::TimedOut => ConnectError::TimedOut,
         _ => ConnectError::Io(error.to_string()),
-    }
-}
-
-impl AsyncRead for Link {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buf),
-            Self::Encrypted(tls) => Pin::new(tls).poll_read(cx, buf),
-        }
-    }
-}
-
-impl AsyncWrite for Link {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut *self {
-            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
-            Self::Encrypted(tls) => Pin::new(tls).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
-            Self::Encrypted(tls) => Pin::new(tls).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut *self {
-            Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
-            Self::Encrypted(tls) => Pin::new(tls).poll_shutdown(cx),
-        }
     }
 }

@@ -9,6 +9,7 @@ mod dial;
 pub mod feed;
 pub mod hook;
 mod http;
+mod link;
 mod pins;
 pub mod program;
 mod runtime;

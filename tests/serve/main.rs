@@ -15,4 +15,6 @@ mod requests;
 mod shared;
 #[cfg(feature = "native")]
 mod sockets;
+#[cfg(feature = "native")]
+mod tls;
 mod world;

@@ -66,6 +66,9 @@ fn own(name: &str, change: impl FnOnce(&mut CertificateParams)) -> (CertificateD
     (params.self_signed(&key).unwrap().der().clone(), key)
 }
 
+/// What is different about a certificate.
+type Change = fn(&mut CertificateParams);
+
 fn expired(params: &mut CertificateParams) {
     params.not_before = date_time_ymd(2001, 1, 1);
     params.not_after = date_time_ymd(2002, 1, 1);
@@ -132,7 +135,7 @@ async fn a_certificate_that_its_owner_signed_is_accepted_by_its_pin_alone() {
     let checked = connect(&chain, &key, &pins([pin(&leaf)]), None).await;
     assert!(matches!(checked, Err(ConnectError::Tls(_))), "{checked:?}");
     let (forged, impostor) = own("localhost", |_| {});
-    is_mismatch(&connect(&[forged.clone()], &impostor, &alone([pin(&leaf)]), None).await, pin(&forged));
+    is_mismatch(&connect(std::slice::from_ref(&forged), &impostor, &alone([pin(&leaf)]), None).await, pin(&forged));
     let none = connect(&chain, &key, &alone([]), None).await;
     assert!(matches!(none, Err(ConnectError::Pin(_))), "{none:?}");
     // An authority of one's own that is pinned needs no place among the known ones either.
@@ -146,9 +149,8 @@ async fn a_certificate_that_its_owner_signed_is_accepted_by_its_pin_alone() {
 #[tokio::test]
 async fn the_host_name_and_the_dates_count_whoever_vouches() {
     let authority = Authority::new();
-    let cases: [(&str, fn(&mut CertificateParams)); 3] =
-        [("relay.example", |_| {}), ("localhost", expired), ("localhost", early)];
-    for (name, change) in cases {
+    let others: [(&str, Change); 3] = [("relay.example", |_| {}), ("localhost", expired), ("localhost", early)];
+    for (name, change) in others {
         let (issued, issued_key) = authority.issue_like(name, change);
         let (signed, signed_key) = own(name, change);
         let by_chain = TlsTerms { pin_scope: PinScope::Chain, ..alone([pin(&authority.certificate())]) };
@@ -187,10 +189,10 @@ async fn another_host_name_may_be_asked_for() {
     let authority = Authority::new();
     let (leaf, key) = authority.issue("relay.example");
     let named = TlsTerms { hostname: Some("relay.example".into()), ..pins([pin(&leaf)]) };
-    assert_eq!(connect(&[leaf.clone()], &key, &named, Some(&authority)).await, Ok(()));
+    assert_eq!(connect(std::slice::from_ref(&leaf), &key, &named, Some(&authority)).await, Ok(()));
     for hostname in ["other.example", "no host name"] {
         let other = TlsTerms { hostname: Some(hostname.into()), ..named.clone() };
-        let result = connect(&[leaf.clone()], &key, &other, Some(&authority)).await;
+        let result = connect(std::slice::from_ref(&leaf), &key, &other, Some(&authority)).await;
         assert!(matches!(&result, Err(ConnectError::HostName(words)) if words.contains(hostname)), "{result:?}");
     }
 }

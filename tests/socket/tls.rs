@@ -151,7 +151,7 @@ fn offered_versions(hello: &[u8]) -> Vec<u16> {
         taken.iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
     };
     // Heads of record and message, version, random; then session, cipher suites and compression, each with its length.
-    [5, 4, 2, 32].map(&mut take);
+    take(5 + 4 + 2 + 32);
     for length_bytes in [1, 2, 1] {
         let length = take(length_bytes);
         take(length);

@@ -119,7 +119,7 @@ impl Daemon {
 
     /// Takes over from `settings` what can change while it runs, and says what was, and what needs a restart.
     pub async fn reload(&self, settings: &Settings) -> Reloaded {
-        reload::reload(&self.shared, &self.hooked, settings).await
+        reload::reload(&self.shared, &self.hooked, self.service.as_deref(), settings).await
     }
 
     /// Waits until a part of the daemon ends by itself, which none should; says which.

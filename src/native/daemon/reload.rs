@@ -5,12 +5,15 @@ use super::hooked::Hooked;
 use super::shared::{Commands, Shared};
 use crate::discover::DiscoverConfig;
 use crate::engine::Command;
+use crate::native::serve::RelayService;
 use crate::native::settings::Settings;
 
 /// Settings that change at once, and beginnings of their names.
-const LIVE: &[&str] = &["discovery.", "discovery_limits.", HOOK, "log.filter"];
+const LIVE: &[&str] = &["discovery.", "discovery_limits.", HOOK, TLS, "log.filter"];
 /// The beginning of the names of the hook's settings.
 const HOOK: &str = "hook.";
+/// The beginning of the names of the files that the relay's encryption goes by.
+const TLS: &str = "relay.tls_";
 /// Among these, settings that do not.
 const NOT_LIVE: &[&str] = &["discovery.enabled"];
 
@@ -25,9 +28,16 @@ pub struct Reloaded {
     pub faults: Vec<String>,
 }
 
-pub(super) async fn reload(shared: &Shared, hooked: &Hooked, settings: &Settings) -> Reloaded {
+pub(super) async fn reload(
+    shared: &Shared,
+    hooked: &Hooked,
+    service: Option<&RelayService>,
+    settings: &Settings,
+) -> Reloaded {
     let old = shared.settings();
-    let (changed, waiting) = old.differences(settings).into_iter().partition(|name| is_live(name));
+    let tls = settings.relay.tls().filter(|_| old.relay.tls().is_some());
+    let is_live = |name: &String| is_live(name) && (tls.is_some() || !name.starts_with(TLS));
+    let (changed, waiting) = old.differences(settings).into_iter().partition(is_live);
     let mut reloaded = Reloaded { changed, waiting, faults: Vec::new() };
 
     let mut new = Settings::clone(&old);
@@ -41,6 +51,20 @@ pub(super) async fn reload(shared: &Shared, hooked: &Hooked, settings: &Settings
         new.hook = old.hook.clone();
         reloaded.changed.retain(|name| !name.starts_with(HOOK));
         reloaded.faults.push(error.to_string());
+    }
+    // The files may have changed, whatever they are called.
+    if let (Some(tls), Some(service)) = (&tls, service) {
+        match service.set_tls(tls) {
+            Ok(_) => {
+                new.relay.tls_cert_file.clone_from(&settings.relay.tls_cert_file);
+                new.relay.tls_key_file.clone_from(&settings.relay.tls_key_file);
+                tracing::info!("the relay's certificate was read again");
+            }
+            Err(error) => {
+                reloaded.changed.retain(|name| !name.starts_with(TLS));
+                reloaded.faults.push(format!("the relay's certificate stays as it was: {error}"));
+            }
+        }
     }
     shared.set_settings(new);
     let mut rules = shared.rules.lock().await;

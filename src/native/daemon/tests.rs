@@ -91,7 +91,7 @@ async fn rules_that_change_while_the_index_is_rebuilt_reach_the_engine() {
         assert!(matches!(inbox.next().await, Some(Command::Accepted { .. })), "what is held comes first");
         let mut changed = Settings::clone(&shared.settings());
         changed.discovery.config.accept = Accept::All;
-        let reloaded = reload::reload(shared, &world.hooked, &changed).await;
+        let reloaded = reload::reload(shared, &world.hooked, None, &changed).await;
         assert_eq!(reloaded.changed, ["discovery.accept"]);
         while let Some(command) = inbox.next().await {
             match command {
@@ -190,11 +190,11 @@ async fn a_hook_that_could_not_begin_is_tried_again_with_the_next_reload() {
     let mut settings = Settings::clone(&world.shared.settings());
     settings.hook.command = vec!["true".to_owned()];
     for _ in 0..2 {
-        let reloaded = reload::reload(&world.shared, &world.hooked, &settings).await;
+        let reloaded = reload::reload(&world.shared, &world.hooked, None, &settings).await;
         assert_eq!((reloaded.changed.len(), reloaded.faults.len()), (0, 1), "{reloaded:?}");
     }
     std::fs::remove_dir(&outbox).unwrap();
-    let reloaded = reload::reload(&world.shared, &world.hooked, &settings).await;
+    let reloaded = reload::reload(&world.shared, &world.hooked, None, &settings).await;
     assert_eq!((&reloaded.changed[..], &reloaded.faults[..]), (&["hook.command".to_owned()][..], &[][..]));
     assert!(!world.hooked.is_off().await);
 }

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::{Answer, exchange};
 use crate::native::config::{ConfigError, SocketConfig};
-use crate::native::dial::Link;
+use crate::native::link::Link;
 use crate::native::tls::Tls;
 use crate::native::websocket::USER_AGENT;
 use crate::protocol::RelayUrl;

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::exchange;
 use crate::native::config::SocketConfig;
-use crate::native::dial::Link;
+use crate::native::link::Link;
 use crate::native::websocket::USER_AGENT;
 use crate::protocol::RelayUrl;
 use crate::runtime::ConnectError;

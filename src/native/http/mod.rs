@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 
 pub(super) use self::client::{HttpClient, HttpUrl};
 pub(super) use self::info::relay_info;
-use super::dial::Link;
+use super::link::Link;
 
 /// Bytes of an answer's head, at most.
 const HEAD_BYTES_MAX: usize = 32 << 10;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::arguments::StoreArguments;
 use super::{Exit, Failure, interrupted};
-use crate::native::serve::{RelayService, ServiceConfig};
+use crate::native::serve::{RelayService, ServiceConfig, TlsFiles};
 use crate::native::store::{NativeStore, NativeStoreConfig};
 use crate::protocol::RelayUrl;
 use crate::serve::ServeConfig;
@@ -25,6 +25,14 @@ pub(super) struct ServeArguments {
     /// A URL under which clients know this relay, for authentication (NIP-42) and vanish requests (NIP-62).
     #[arg(long = "url", value_name = "URL")]
     urls: Vec<RelayUrl>,
+
+    /// Be reached by wss, with the certificate chain in this PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The certificate's key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
 
     /// The relay's name, as clients show it.
     #[arg(long, value_name = "TEXT")]
@@ -114,7 +122,9 @@ impl ServeArguments {
             negentropy_frame_bytes_max: self.negentropy_frame_bytes_max,
             ..defaults
         };
+        let tls = self.tls_cert.clone().zip(self.tls_key.clone());
         ServiceConfig {
+            tls: tls.map(|(cert_file, key_file)| TlsFiles { cert_file, key_file }),
             clients_max: self.clients_max,
             clients_per_address_max: self.clients_per_address_max,
             ..serve.into()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, Stream, StreamExt};
-use tokio::net::TcpStream;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tokio_tungstenite::WebSocketStream;
@@ -17,6 +17,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::hub::Line;
+use crate::native::link::Link;
 use crate::runtime::Frame;
 use crate::serve::{ClientId, Cut, ServeInput};
 
@@ -55,7 +56,7 @@ pub(super) struct Connection {
 /// Bytes handed to the socket before the hub learns of it.
 const WRITTEN_BYTES_MAX: usize = 64 * 1024;
 
-type Socket = WebSocketStream<TcpStream>;
+type Socket = WebSocketStream<Link>;
 
 /// How a connection ends.
 enum End {
@@ -96,6 +97,8 @@ impl Connection {
             socket.close(Some(frame)).await?;
             // To leave at once would throw away what the client has not read yet.
             while socket.next().await.transpose()?.is_some() {}
+            // Encryption has a goodbye of its own, without which the client takes the end for a fault.
+            socket.get_mut().shutdown().await?;
             Ok::<(), Error>(())
         };
         match timeout(self.close_max, goodbye).await {

@@ -27,9 +27,11 @@ use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::connection::{Connection, Links};
+use super::encryption::Encryption;
 use super::visitors::{Visit, Visitors};
 use super::{ServiceConfig, stopped};
 use crate::native::NativeClock;
+use crate::native::link::Link;
 use crate::protocol::hex;
 use crate::runtime::Clock;
 use crate::serve::ClientId;
@@ -39,6 +41,7 @@ use crate::serve::ClientId;
 pub(super) struct Doors {
     config: Arc<ServiceConfig>,
     links: Links,
+    encryption: Encryption,
     is_stopping: watch::Receiver<bool>,
     /// The relay information document.
     relay_info: Bytes,
@@ -64,13 +67,14 @@ impl Doors {
     pub(super) fn new(
         config: Arc<ServiceConfig>,
         links: Links,
+        encryption: Encryption,
         is_stopping: watch::Receiver<bool>,
         turned_away: Arc<AtomicU64>,
     ) -> Self {
         let relay_info = serde_json::to_vec(&config.serve.relay_info()).expect("it has only strings and numbers");
         let random = rustls::crypto::ring::default_provider().secure_random;
         let (relay_info, clock) = (relay_info.into(), NativeClock::new());
-        Self { config, links, is_stopping, relay_info, random, clock, turned_away }
+        Self { config, links, encryption, is_stopping, relay_info, random, clock, turned_away }
     }
 
     /// Accepts until the service stops, then waits for the connections to end.
@@ -122,10 +126,22 @@ impl Doors {
         if let Err(error) = socket.set_nodelay(true) {
             return tracing::debug!("client {} is gone already: {error}", client.0);
         }
+        let mut is_stopping = self.is_stopping.clone();
+        let link = tokio::select! {
+            link = self.encryption.welcome(socket) => link,
+            () = stopped(&mut is_stopping) => return,
+        };
+        let link = match link {
+            Ok(link) => link,
+            Err(error) => return tracing::debug!("client {}: {error}", client.0),
+        };
+        let refusal =
+            welcome.refusal.or((link.is_encrypted() != self.encryption.is_on()).then_some(StatusCode::BAD_REQUEST));
         let upgrade = Mutex::new(None);
         let answer = |request| {
-            let response = match welcome.refusal {
+            let response = match refusal {
                 None => self.answer(request, &upgrade),
+                Some(StatusCode::BAD_REQUEST) => plain(StatusCode::BAD_REQUEST, "connect by wss:// or https://\n"),
                 Some(StatusCode::SERVICE_UNAVAILABLE) => plain(StatusCode::SERVICE_UNAVAILABLE, "too many clients\n"),
                 Some(status) => plain(status, "too many connections from your address\n"),
             };
@@ -134,8 +150,7 @@ impl Doors {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.config.request_max);
         http.max_buf_size(self.config.request_bytes_max.max(REQUEST_BYTES_MIN));
-        let talk = http.serve_connection(TokioIo::new(socket), service_fn(answer)).with_upgrades();
-        let mut is_stopping = self.is_stopping.clone();
+        let talk = http.serve_connection(TokioIo::new(link), service_fn(answer)).with_upgrades();
         tokio::select! {
             talked = talk => if let Err(error) = talked {
                 return tracing::debug!("client {}: {error}", client.0);
@@ -164,18 +179,18 @@ impl Doors {
         };
         match socket {
             Some(socket) => connection.run(socket, hex::encode(&challenge)).await,
-            None => tracing::error!("client {} came over something that is no TCP socket", client.0),
+            None => tracing::error!("client {} came over something that is no socket", client.0),
         }
     }
 
-    async fn socket(&self, upgraded: Upgraded) -> Option<WebSocketStream<TcpStream>> {
+    async fn socket(&self, upgraded: Upgraded) -> Option<WebSocketStream<Link>> {
         let bytes_max = Some(self.config.serve.frame_bytes_max);
         let config = WebSocketConfig::default()
             .read_buffer_size(self.config.read_buffer_bytes)
             .write_buffer_size(WRITE_BUFFER_BYTES)
             .max_message_size(bytes_max)
             .max_frame_size(bytes_max);
-        let parts = upgraded.downcast::<TokioIo<TcpStream>>().ok()?;
+        let parts = upgraded.downcast::<TokioIo<Link>>().ok()?;
         let read = parts.read_buf.to_vec();
         let socket = parts.io.into_inner();
         Some(WebSocketStream::from_partially_read(socket, read, Role::Server, Some(config)).await)

@@ -6,12 +6,14 @@
 
 mod connection;
 mod elsewhere;
+mod encryption;
 mod http;
 mod hub;
 mod judge;
 mod visitors;
 mod work;
 
+pub use encryption::{TlsFiles, TlsFilesError};
 pub use judge::{Case, Docket, Judge, Matter, docket};
 
 use std::fmt;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -36,6 +39,14 @@ use crate::store::Store;
 pub struct ServiceConfig {
     /// Identity, rules and bounds of the server.
     pub serve: ServeConfig,
+    /// Encrypts connections; then the service is reached by `wss`, and by nothing else. [`RelayService::set_tls`] reads
+    /// the files again.
+    pub tls: Option<TlsFiles>,
+    /// TLS handshakes under way at once; beyond that, connections wait for their turn. More than one address may have
+    /// open, so that nobody keeps all others waiting.
+    pub handshakes_max: usize,
+    /// Within this time a connection must be encrypted, if it is to be: its turn included.
+    pub handshake_max: Duration,
     /// Connections open at once; beyond that a new one is answered with status 503.
     pub clients_max: usize,
     /// Connections open at once from one address; beyond that a new one is answered with status 429. The addresses of
@@ -76,6 +87,9 @@ impl From<ServeConfig> for ServiceConfig {
     fn from(serve: ServeConfig) -> Self {
         Self {
             serve,
+            tls: None,
+            handshakes_max: 256,
+            handshake_max: Duration::from_secs(10),
             clients_max: 1_000,
             clients_per_address_max: 200,
             connects_per_address_per_minute_max: 600,
@@ -136,6 +150,8 @@ impl std::error::Error for BindError {
 #[derive(Debug)]
 pub struct RelayService {
     local_addr: SocketAddr,
+    /// How connections are encrypted that come from now on.
+    tls: Option<watch::Sender<Arc<ServerConfig>>>,
     requests: mpsc::Sender<Request>,
     stopping: watch::Sender<bool>,
     shutdown_max: Duration,
@@ -165,7 +181,7 @@ impl RelayService {
     /// Listens on `addr` (port 0 for any that is free) and serves from `store`. Must be called in a tokio runtime.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The address cannot be listened on, or the files for TLS cannot be used.
     pub async fn bind<S: Store>(
         addr: SocketAddr,
         config: impl Into<ServiceConfig>,
@@ -177,7 +193,7 @@ impl RelayService {
     /// The same, as one of several that use the store.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The address cannot be listened on, or the files for TLS cannot be used.
     pub async fn bind_with<S: Store>(
         addr: SocketAddr,
         config: impl Into<ServiceConfig>,
@@ -187,9 +203,12 @@ impl RelayService {
         let mut config = config.into();
         config.serve.judged = ties.judge.is_some();
         let fault = |error| BindError { addr, error };
+        let tls =
+            config.tls.as_ref().map(TlsFiles::read).transpose().map_err(|error| fault(io::Error::other(error)))?;
+        let (tls, encrypting) = tls.map(watch::channel).unzip();
         let listener = TcpListener::bind(addr).await.map_err(fault)?;
         let local_addr = listener.local_addr().map_err(fault)?;
-        config.serve.urls.extend(RelayUrl::parse(&format!("ws://{local_addr}")));
+        config.serve.urls.push(url_at(local_addr, tls.is_some()));
         let config = Arc::new(config);
 
         let (stopping, is_stopping) = watch::channel(false);
@@ -203,9 +222,10 @@ impl RelayService {
         let hub = tokio::spawn(hub.run(arrived, reported, requested, is_stopping.clone()));
         let shutdown_max = config.shutdown_max;
         let turned_away = Arc::<AtomicU64>::default();
-        let doors = http::Doors::new(config, links, is_stopping, turned_away.clone());
+        let encryption = encryption::Encryption::new(encrypting, &config);
+        let doors = http::Doors::new(config, links, encryption, is_stopping, turned_away.clone());
         let doors = tokio::spawn(doors.run(listener));
-        Ok(Self { local_addr, requests, stopping, shutdown_max, turned_away, hub, doors })
+        Ok(Self { local_addr, tls, requests, stopping, shutdown_max, turned_away, hub, doors })
     }
 
     /// The address that it listens on.
@@ -215,7 +235,18 @@ impl RelayService {
 
     /// The relay's URL for clients on this machine.
     pub fn url(&self) -> RelayUrl {
-        RelayUrl::parse(&format!("ws://{}", self.local_addr)).expect("an address and port make a URL")
+        url_at(self.local_addr, self.tls.is_some())
+    }
+
+    /// Reads certificate and key, for connections that come from now on; those that are open go on. `false`, and nothing
+    /// is read, if the service was bound without encryption.
+    ///
+    /// # Errors
+    /// The files cannot be used. Then everything stays as it was.
+    pub fn set_tls(&self, files: &TlsFiles) -> Result<bool, TlsFilesError> {
+        let Some(tls) = &self.tls else { return Ok(false) };
+        tls.send_replace(files.read()?);
+        Ok(true)
     }
 
     /// What happened so far, in numbers.
@@ -260,6 +291,11 @@ impl RelayService {
             }
         }
     }
+}
+
+fn url_at(addr: SocketAddr, is_encrypted: bool) -> RelayUrl {
+    let scheme = if is_encrypted { "wss" } else { "ws" };
+    RelayUrl::parse(&format!("{scheme}://{addr}")).expect("an address and port make a URL")
 }
 
 /// Ends when the service is to stop; an owner that is gone without a word wants that, too.

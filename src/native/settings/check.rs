@@ -48,6 +48,18 @@ impl<'a> Checking<'a> {
         if relay.beside_filter.is_some() && relay.beside.is_none() {
             self.fault(&["relay.beside_filter"], "it means nothing without relay.beside".to_owned());
         }
+        match (&relay.tls_cert_file, &relay.tls_key_file) {
+            (Some(_), None) => {
+                self.fault(&["relay.tls_cert_file"], "it needs its key: set relay.tls_key_file".to_owned())
+            }
+            (None, Some(_)) => {
+                self.fault(&["relay.tls_key_file"], "it needs its certificate: set relay.tls_cert_file".to_owned());
+            }
+            (Some(_), Some(_)) if relay.listen.is_none() => {
+                self.fault(&["relay.tls_cert_file"], "it means nothing without relay.listen".to_owned());
+            }
+            _ => {}
+        }
         if let Some(beside) = &relay.beside
             && self.settings().discovery.config.blocks_relay(beside)
         {

@@ -12,7 +12,7 @@ use crate::native::SocketConfig;
 use crate::native::admin::AdminConfig;
 use crate::native::feed::FeedBounds;
 use crate::native::hook::{HookConfig, HookTarget, HookUrl};
-use crate::native::serve::ServiceConfig;
+use crate::native::serve::{ServiceConfig, TlsFiles};
 use crate::native::store::NativeStoreConfig;
 use crate::protocol::{Filter, RelayUrl};
 use crate::store::StoreConfig;
@@ -76,6 +76,7 @@ impl Settings {
     pub fn service(&self) -> ServiceConfig {
         let mut service = self.relay.service.clone();
         service.serve.urls.clone_from(&self.relay.urls);
+        service.tls = self.relay.tls();
         service
     }
 
@@ -135,12 +136,24 @@ pub struct RelaySettings {
     pub urls: Vec<RelayUrl>,
     /// Embedded: be the relay, on this address.
     pub listen: Option<SocketAddr>,
+    /// Embedded: its certificate chain, in PEM, for encryption; together with the key or not at all.
+    pub tls_cert_file: Option<PathBuf>,
+    /// The certificate's key, in PEM.
+    pub tls_key_file: Option<PathBuf>,
     /// Beside: an existing relay that holds our events.
     pub beside: Option<RelayUrl>,
     /// What is kept in step with the relay beside us; `None` for all events.
     pub beside_filter: Option<Arc<Filter>>,
     /// The embedded relay's identity and bounds, without its URLs.
     pub service: ServiceConfig,
+}
+
+impl RelaySettings {
+    /// By what the embedded relay proves itself; `None` without encryption.
+    pub fn tls(&self) -> Option<TlsFiles> {
+        let (cert_file, key_file) = self.tls_cert_file.clone().zip(self.tls_key_file.clone())?;
+        Some(TlsFiles { cert_file, key_file })
+    }
 }
 
 /// Which relays and repositories are found and followed.

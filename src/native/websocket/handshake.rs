@@ -17,7 +17,8 @@ use tokio_tungstenite::tungstenite::protocol::{WebSocket, WebSocketConfig};
 use super::USER_AGENT;
 use super::outbound::Outbound;
 use crate::native::config::SocketConfig;
-use crate::native::dial::{Link, connect_error};
+use crate::native::dial::connect_error;
+use crate::native::link::Link;
 use crate::protocol::RelayUrl;
 use crate::runtime::ConnectError;
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 pub use self::receiver::NativeReceiver;
 pub use self::sender::NativeSender;
 use super::config::{ConfigError, SocketConfig};
-use super::dial::Link;
 use super::http;
+use super::link::Link;
 use super::tls::Tls;
 use crate::runtime::{ConnectError, Connector, Dial};
 

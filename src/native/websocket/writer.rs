@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use super::outbound::{Outbound, Task};
 use super::sender::close_frame;
 use crate::native::config::SocketConfig;
-use crate::native::dial::Link;
+use crate::native::link::Link;
 use crate::runtime::CloseReason;
 
 /// Capacity of a buffer that is kept between writes, in bytes.

@@ -6,12 +6,19 @@ use crate::native::settings::keys::{Section, Walker};
 use crate::serve::ServeConfig;
 
 pub(super) fn relay(settings: &mut RelaySettings, walker: &mut dyn Walker) {
-    let RelaySettings { urls, listen, beside, beside_filter, service } = settings;
+    let RelaySettings { urls, listen, tls_cert_file, tls_key_file, beside, beside_filter, service } = settings;
     let serve = &mut service.serve;
     let about = "Our own relay: embedded (listen), beside us (beside), or none; then this is a copy and no more.";
     let mut keys = Section::begin(walker, "relay", about);
     keys.key("urls", urls, "The URLs under which others know our service: in announcements, and to authenticate.");
     keys.key("listen", listen, "Embedded: be a relay, on this address.");
+    keys.key_like(
+        "tls_cert_file",
+        tls_cert_file,
+        "\"/etc/relaysync/cert.pem\"",
+        "Embedded: be reached by wss, with this certificate and those behind it, in PEM. Read again with SIGHUP.",
+    );
+    keys.key_like("tls_key_file", tls_key_file, "\"/etc/relaysync/key.pem\"", "The certificate's key, in PEM.");
     keys.key_like(
         "beside",
         beside,
@@ -35,6 +42,10 @@ pub(super) fn relay(settings: &mut RelaySettings, walker: &mut dyn Walker) {
 pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
     let ServiceConfig {
         serve,
+        // Stands in [relay].
+        tls: _,
+        handshakes_max,
+        handshake_max,
         clients_max,
         clients_per_address_max,
         connects_per_address_per_minute_max,
@@ -69,6 +80,8 @@ pub(super) fn limits(config: &mut ServiceConfig, walker: &mut dyn Walker) {
     keys.count("addresses_max", addresses_max, "Addresses remembered for both.");
     keys.count("turned_away_max", turned_away_max, "Connections being turned away; others are dropped without a word.");
     serve_limits(serve, &mut keys);
+    keys.count("handshakes_max", handshakes_max, "TLS handshakes under way at once; other connections wait.");
+    keys.duration("handshake_max", handshake_max, "A connection must be encrypted within this time.");
     keys.duration("request_max", request_max, "A connection must have sent its HTTP request within this time.");
     keys.bytes_from(8192, "request_bytes_max", request_bytes_max, "The head of an HTTP request.");
     keys.duration("accept_retry", accept_retry, "The wait after the system could not accept a connection.");
