@@ -11,10 +11,12 @@
 
 mod access;
 mod pin;
+pub(crate) mod subset;
 mod terms;
 mod view;
 
-pub use access::{AccessRules, Capability, Rule};
+pub use access::{AccessChanges, AccessRules, Audience, Capability, FilterVerdict, MatchError, Rule, check_match};
 pub use pin::{Pin, PinError, PinScope};
+pub use subset::COVER_VALUES_MAX;
 pub use terms::{IdentityField, Peering, Terms, TlsMode, TlsTerms, Verify};
 pub use view::View;
