@@ -124,6 +124,11 @@ impl<S: Store> Hub<S> {
         match request {
             // Nobody waits for the numbers any more: then they are not sent.
             Request::Standing(sender) => drop(sender.send(self.standing())),
+            Request::Access(rules, done) => {
+                self.handle(ServeInput::Access(rules));
+                // Nobody waits for it any more: it holds all the same.
+                drop(done.send(()));
+            }
             Request::Accepted(events) => self.handle(ServeInput::Accepted { events: events.into() }),
         }
     }
