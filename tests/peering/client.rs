@@ -1,0 +1,121 @@
+//! A client of a daemon's relay: an application that writes and reads there, or a stranger.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use relaysync::native::{NativeConnector, NativeReceiver, NativeSender, SocketConfig};
+use relaysync::peer::{Pin, TlsTerms, Verify};
+use relaysync::protocol::{Event, RelayUrl};
+use relaysync::runtime::{Connector, Dial, FrameReceiver, FrameSender};
+use serde_json::Value;
+
+use crate::events::note;
+
+/// Nothing here takes longer, unless it hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) async fn patiently<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("within the bound")
+}
+
+/// Waits until `is_so`.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let waited = tokio::time::timeout(PATIENCE, async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    waited.await.unwrap_or_else(|_| panic!("not within the bound: {what}"));
+}
+
+pub(crate) struct Client {
+    sender: NativeSender,
+    receiver: NativeReceiver,
+    heard: std::collections::VecDeque<Value>,
+}
+
+impl Client {
+    pub(crate) async fn connect(url: &RelayUrl, pin: Pin) -> Self {
+        let terms = TlsTerms { pins: [pin].into(), verify: Verify::Pin, ..TlsTerms::default() };
+        let dial = Dial { url: url.clone(), frame_bytes_max: 1 << 20, public_only: false, tls: Some(Arc::new(terms)) };
+        let connector = NativeConnector::new(SocketConfig::default()).unwrap();
+        let (sender, receiver) = patiently(connector.connect(&dial)).await.unwrap();
+        Self { sender, receiver, heard: Default::default() }
+    }
+
+    pub(crate) fn say(&mut self, frame: impl Into<String>) {
+        self.sender.try_send(frame.into()).unwrap();
+    }
+
+    pub(crate) async fn hear(&mut self) -> Value {
+        while self.heard.is_empty() {
+            let mut frames = Vec::new();
+            patiently(self.receiver.receive(&mut frames)).await.unwrap();
+            self.heard.extend(frames.iter().map(|frame| serde_json::from_str(frame.as_str()).unwrap()));
+        }
+        self.heard.pop_front().expect("it is not empty")
+    }
+
+    /// Hears on until it is told something of this kind.
+    async fn hear_of(&mut self, kind: &str) -> Value {
+        loop {
+            let answer = self.hear().await;
+            if answer[0] == kind {
+                return answer;
+            }
+        }
+    }
+
+    /// Authenticates as `author` of the tests' events, once it is asked to, for which it asks for what is protected.
+    pub(crate) async fn authenticate(&mut self, author: u8) {
+        self.say(r#"["REQ","auth",{"kinds":[5000],"limit":0}]"#);
+        let challenge = self.hear_of("AUTH").await;
+        let draft = note(unix_secs()).by(author).kind(22_242).content("").tag("relay", "wss://localhost");
+        let event = draft.tag("challenge", challenge[1].as_str().unwrap()).sign();
+        self.say(format!("[\"AUTH\",{}]", event.json_str()));
+        let answer = self.hear_of("OK").await;
+        assert_eq!(answer[2], true, "{answer}");
+    }
+
+    /// Publishes an event; gives what the relay says against it, empty if it took it.
+    pub(crate) async fn publish(&mut self, event: &Event) -> String {
+        self.say(format!("[\"EVENT\",{}]", event.json_str()));
+        loop {
+            let answer = self.hear_of("OK").await;
+            if answer[1] == event.id.to_hex() {
+                return if answer[2] == true { String::new() } else { answer[3].as_str().unwrap().to_owned() };
+            }
+        }
+    }
+
+    /// The ids of what the relay gives for `filter`; `Err` with its words if it refuses.
+    pub(crate) async fn fetch(&mut self, filter: &str) -> Result<BTreeSet<String>, String> {
+        self.say(format!("[\"REQ\",\"fetch\",{filter}]"));
+        let mut ids = BTreeSet::new();
+        loop {
+            let answer = self.hear().await;
+            match answer[0].as_str() {
+                Some("EVENT") if answer[1] == "fetch" => {
+                    ids.insert(answer[2]["id"].as_str().unwrap().to_owned());
+                }
+                Some("EOSE") if answer[1] == "fetch" => {
+                    self.say("[\"CLOSE\",\"fetch\"]");
+                    return Ok(ids);
+                }
+                Some("CLOSED") if answer[1] == "fetch" => return Err(answer[2].as_str().unwrap().to_owned()),
+                _ => {}
+            }
+        }
+    }
+}
+
+pub(crate) fn unix_secs() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// The ids of `events`.
+pub(crate) fn ids<'e>(events: impl IntoIterator<Item = &'e Event>) -> BTreeSet<String> {
+    events.into_iter().map(|event| event.id.to_hex()).collect()
+}
