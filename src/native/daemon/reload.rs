@@ -8,7 +8,7 @@ use crate::engine::Command;
 use crate::native::settings::Settings;
 
 /// Settings that change at once, and beginnings of their names.
-const LIVE: &[&str] = &["discovery.", "discovery_limits.", HOOK, "log.filter"];
+const LIVE: &[&str] = &["discovery.", "discovery_limits.", HOOK, "log.filter", "access.protected", "control.admins"];
 /// The beginning of the names of the hook's settings.
 const HOOK: &str = "hook.";
 /// Among these, settings that do not.
@@ -42,6 +42,10 @@ pub(super) async fn reload(shared: &Shared, hooked: &Hooked, settings: &Settings
         reloaded.changed.retain(|name| !name.starts_with(HOOK));
         reloaded.faults.push(error.to_string());
     }
+    new.access.protected.clone_from(&settings.access.protected);
+    new.control.admins.clone_from(&settings.control.admins);
+    let configured = shared.control.configure(new.access.protected.clone(), new.control.admins.clone()).await;
+    reloaded.faults.extend(configured.err().map(|error| error.to_string()));
     shared.set_settings(new);
     let mut rules = shared.rules.lock().await;
     // An engine that is being built hears of the rules that hold before it is linked.
