@@ -1,5 +1,6 @@
 //! The relay side: its rules on the bare state machine, and its behaviour on sockets.
 
+mod access;
 mod auth;
 #[cfg(feature = "native")]
 mod client;
@@ -7,6 +8,7 @@ mod client;
 mod crowd;
 mod events;
 mod hostile;
+mod interleaved;
 mod limits;
 mod publishing;
 mod reconciliation;
@@ -15,4 +17,5 @@ mod requests;
 mod shared;
 #[cfg(feature = "native")]
 mod sockets;
+mod twins;
 mod world;
