@@ -165,13 +165,14 @@ fn split(text: &str) -> (&str, &str) {
 impl World {
     /// An engine is about to learn what an honest relay states of its limits: from then on it must keep to them.
     pub(super) fn note_info(&mut self, engine: EngineId, input: &Input) {
-        if let Input::RelayInfo { relay, result: Ok(_) } = input
-            && let Some(remote) = self.relays.get(relay)
+        if let Input::RelayInfo { conn, result: Ok(_) } = input
+            && let Some(relay) = self.nodes[engine.0].conns.get(conn).map(|open| open.relay.clone())
+            && let Some(remote) = self.relays.get(&relay)
             && remote.info == Info::True
             && remote.is_honest_now()
         {
             let most = remote.honest().config().subscriptions_max as u64;
-            self.nodes[engine.0].watches.entry(relay.clone()).or_default().stated_max = Some(most);
+            self.nodes[engine.0].watches.entry(relay).or_default().stated_max = Some(most);
         }
     }
 
