@@ -3,6 +3,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
+use crate::peer::Rule;
 
 const KEY: &str = "aa4fc8665f5696e33db7e1a572e3b0f5b3d615837b0f362dcb1c8068b098c7b4";
 const PIN: &str = "sha256/rHH8tQB1jOfXbwXxBPjqW6dmzP5dSxnZ6EWJFQ1kWWA=";
@@ -144,13 +145,17 @@ fn pins_are_needed_where_encryption_is() {
 #[test]
 fn what_is_hardly_meant_is_said() {
     let rules = |protected: &[&str]| {
-        AccessRules::new(protected.iter().map(|json| serde_json::from_str::<Filter>(json).unwrap()), [])
+        let rule = format!(r#"{{"principal":"{KEY}","capability":"sync_write","match":{{"kinds":[5000]}}}}"#);
+        let protected = protected.iter().map(|json| serde_json::from_str::<Filter>(json).unwrap());
+        AccessRules::new(protected, [Rule::parse(&rule).unwrap()])
     };
     let guarded = rules(&[r#"{"kinds":[5000]}"#]);
     let spec = PeerSpec::parse(&minimal("")).unwrap();
     assert_eq!(spec.warnings(&guarded), [""; 0]);
     let open = spec.warnings(&rules(&[]));
     assert!(open.len() == 1 && open[0].contains("nothing protects"), "{open:?}");
+    let both = PeerSpec::parse(&minimal(r#""direction":"both","#)).unwrap().warnings(&guarded);
+    assert!(both.len() == 1 && both[0].contains("sync_read is not granted"), "{both:?}");
     let downgraded = PeerSpec::parse(&minimal("").replace("wss:", "ws:")).unwrap();
     let told = downgraded.warnings(&guarded);
     assert!(downgraded.is_downgraded() && told.len() == 1 && told[0].contains("it is not connected to"), "{told:?}");
