@@ -1,5 +1,7 @@
 //! A daemon's report for people: a verdict, then what there is to say about relays, by how it stands with them.
 
+mod peers;
+
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
@@ -26,6 +28,9 @@ pub(super) fn of(report: &DaemonReport) -> String {
     for (part, reason) in report.readiness.faults() {
         line(&mut text, format_args!("Not ready: {part}: {}", words(reason)));
     }
+    if let Some(peers) = &report.peers {
+        peers::write(peers, &mut text);
+    }
     for section in sections() {
         section.write(&report.relays, &mut text);
     }
@@ -37,6 +42,9 @@ pub(super) fn of(report: &DaemonReport) -> String {
 
 fn verdict(report: &DaemonReport) -> String {
     let verdict = report.verdict();
+    if verdict.relays == 0 && report.peers.is_some() {
+        return "No relay is synced with yet".to_owned();
+    }
     if verdict.relays == 0 {
         return "No relay is known yet (name one that has repositories: discovery.bootstrap)".to_owned();
     }
