@@ -186,7 +186,7 @@ async fn serve(
 ) -> Result<(RelayService, Option<JoinHandle<()>>), DaemonError> {
     let settings = shared.settings();
     let feed = Some(ours.feed().subscribe(settings.daemon.feed));
-    let mut ties = Ties { judge: None, feed };
+    let mut ties = Ties { feed, ..Ties::default() };
     let mut court = None;
     if settings.discovery.enabled {
         let (judge, docket) = docket(theirs.feed().subscribe(settings.daemon.feed));
