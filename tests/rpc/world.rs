@@ -60,7 +60,15 @@ impl World {
         let ties = Ties { rpc: Some(rpc.clone()), ..Ties::default() };
         let store = Arc::new(MemoryStore::default());
         let relay = RelayService::bind_with(ANY_PORT, ServeConfig::default(), store, ties).await.unwrap();
-        Self { admin: admin.await.unwrap(), control, rpc, relay, directory, calls: AtomicU64::new(0), _reports: reports }
+        Self {
+            admin: admin.await.unwrap(),
+            control,
+            rpc,
+            relay,
+            directory,
+            calls: AtomicU64::new(0),
+            _reports: reports,
+        }
     }
 
     /// Has a call by [`ADMIN`] answered by the admin server.

@@ -36,8 +36,8 @@ pub(super) struct Desk {
     signer: Signer,
     /// Something has changed that is not shown yet.
     is_unseen: bool,
-    /// Held for as long as this is.
-    _lock: File,
+    /// Held for as long as the files are ours; `None` once they are not any more.
+    pub(super) lock: Option<File>,
 }
 
 impl Desk {
@@ -45,7 +45,7 @@ impl Desk {
     pub(super) fn open(config: ControlConfig) -> Result<(Self, BTreeMap<String, PeerMarks>), ControlError> {
         let ControlConfig { store_file, key_file, key, protected, admins, bounds } = config;
         let lock = lock_file(&durable::beside(&store_file, LOCK))?;
-        let state_file = durable::beside(&store_file, STATE);
+        let state_file = state_file(&store_file);
         let marks_file = durable::beside(&store_file, MARKS);
         let state: State = sealed::read(&state_file, bounds.file_bytes_max)?.unwrap_or_default();
         let marks = read_marks(&marks_file, bounds.file_bytes_max)?;
@@ -66,7 +66,7 @@ impl Desk {
             desired: watch::Sender::new(Arc::new(Desired::nothing())),
             signer: Signer::default(),
             is_unseen: true,
-            _lock: lock,
+            lock: Some(lock),
         };
         desk.find_identity(configured)?;
         desk.publish();
@@ -116,6 +116,7 @@ impl Desk {
 
     /// Makes `state` the one that holds: on disk first, then, by [`Desk::publish`], for all to see.
     pub(super) fn write(&mut self, state: State) -> Result<(), ControlError> {
+        self.check_open()?;
         sealed::write(&self.state_file, &state)?;
         self.state = Arc::new(state);
         self.is_unseen = true;
@@ -130,8 +131,17 @@ impl Desk {
         Ok(is_other)
     }
 
-    pub(super) fn write_marks(&self, marks: &BTreeMap<String, PeerMarks>) -> Result<(), FileError> {
-        sealed::write(&self.marks_file, marks)
+    pub(super) fn write_marks(&self, marks: &BTreeMap<String, PeerMarks>) -> Result<(), ControlError> {
+        self.check_open()?;
+        Ok(sealed::write(&self.marks_file, marks)?)
+    }
+
+    /// Are the files ours?
+    pub(super) fn check_open(&self) -> Result<(), ControlError> {
+        match self.lock {
+            Some(_) => Ok(()),
+            None => Err(ControlError::Refused("the daemon has ended".to_owned())),
+        }
     }
 
     pub(super) fn configure(&mut self, protected: Vec<Filter>, admins: BTreeSet<PublicKey>) {
@@ -180,6 +190,11 @@ impl Desired {
             state: Arc::default(),
         }
     }
+}
+
+/// Where the state is kept.
+pub(super) fn state_file(store_file: &Path) -> PathBuf {
+    durable::beside(store_file, STATE)
 }
 
 fn lock_file(path: &Path) -> Result<File, FileError> {

@@ -142,6 +142,7 @@ fn refuse_if_configured(desk: &Desk) -> Result<(), ControlError> {
 
 /// Makes this our identity, kept here: first the key is written, then it is named, then it is used.
 fn install(desk: &mut Desk, secret: Secret, source: IdentitySource) -> Result<(), ControlError> {
+    desk.check_open()?;
     let kept = desk.state.kept.map(|kept| kept.pubkey);
     // What an earlier change may have left must not get lost.
     desk.key.settle(kept)?;

@@ -97,7 +97,7 @@ impl Desired {
 #[derive(Debug)]
 pub(in crate::native) enum Order {
     /// Look at all of a peer again.
-    SyncNow { relay: RelayUrl, done: oneshot::Sender<()> },
+    SyncNow { relay: RelayUrl, done: oneshot::Sender<Result<(), String>> },
     /// Who has brought an event? The error is the store's.
     Brought { id: [u8; 32], answer: oneshot::Sender<Result<Option<RequestContext>, String>> },
 }
@@ -192,9 +192,25 @@ impl Control {
             if written.is_err() {
                 control.board().untake_marks();
             }
-            Ok(written?)
+            written
         })
         .await
+    }
+
+    /// Writes down what happened last at peers, and lets go of the files, whoever has this yet: nothing can be changed any
+    /// more.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub async fn close(&self) -> Result<(), ControlError> {
+        let saved = self.save_marks().await;
+        *lock(&self.inner.orders) = None;
+        self.with_desk(|desk| {
+            desk.lock = None;
+            Ok(())
+        })
+        .await?;
+        saved
     }
 
     /// From now on orders are carried out by whoever has what this gives.
@@ -228,6 +244,13 @@ impl Control {
         })
         .await
     }
+}
+
+/// Are there peers to sync with, as far as can be told without opening the control plane? If its file cannot be read,
+/// there may be: whoever opens it says what is wrong.
+pub fn has_peers(config: &ControlConfig) -> bool {
+    let state = sealed::read::<State>(&desk::state_file(&config.store_file), config.bounds.file_bytes_max);
+    state.map_or(true, |state| state.is_some_and(|state| state.peers.iter().any(|peer| peer.spec.enabled)))
 }
 
 /// Does what waits for the disk on a thread of its own.

@@ -132,7 +132,7 @@ impl Peers {
         }
         let (done, answer) = oneshot::channel();
         self.control.order(Order::SyncNow { relay: spec.url, done }).await?;
-        answer.await.map_err(|_| ControlError::Stopped)
+        answer.await.map_err(|_| ControlError::Stopped)?.map_err(ControlError::Refused)
     }
 
     /// What was counted at a peer.

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use crate::native::ConfigError;
+use crate::native::control::ControlError;
 use crate::native::hook::HookError;
+#[cfg(unix)]
+use crate::native::rpc::SocketError;
 use crate::native::serve::BindError;
 use crate::native::store::StoreError;
 
@@ -12,6 +15,11 @@ use crate::native::store::StoreError;
 pub enum DaemonError {
     /// The store cannot be opened.
     Store(StoreError),
+    /// The control plane's files cannot be used, or our secret key cannot.
+    Control(ControlError),
+    /// The control plane's socket cannot be made.
+    #[cfg(unix)]
+    Socket(SocketError),
     /// The hook cannot begin.
     Hook(HookError),
     /// An address cannot be listened on.
@@ -24,6 +32,9 @@ impl fmt::Display for DaemonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
+            Self::Control(error) => error.fmt(f),
+            #[cfg(unix)]
+            Self::Socket(error) => error.fmt(f),
             Self::Hook(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
             Self::Sockets(error) => error.fmt(f),
@@ -35,6 +46,9 @@ impl std::error::Error for DaemonError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Store(error) => Some(error),
+            Self::Control(error) => Some(error),
+            #[cfg(unix)]
+            Self::Socket(error) => Some(error),
             Self::Hook(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Sockets(error) => Some(error),
@@ -45,6 +59,19 @@ impl std::error::Error for DaemonError {
 impl From<StoreError> for DaemonError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<ControlError> for DaemonError {
+    fn from(error: ControlError) -> Self {
+        Self::Control(error)
+    }
+}
+
+#[cfg(unix)]
+impl From<SocketError> for DaemonError {
+    fn from(error: SocketError) -> Self {
+        Self::Socket(error)
     }
 }
 

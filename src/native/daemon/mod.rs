@@ -10,7 +10,8 @@
 //! The engine and the relay service write to the same store, each by a feed of its own that the other one hears. The
 //! *court* tells the engine of what clients have published, and asks it whether what they publish is wanted. When the
 //! store fails, it is opened again and a new engine is built over it, less and less often; the relay service goes on
-//! meanwhile, and answers what it can. An engine that has missed too much of the feed makes way for a new one, too.
+//! meanwhile, and answers what it can. The *steward* brings what the control plane says to the engine and the relay
+//! service. An engine that has missed too much of the feed makes way for a new one, too.
 
 mod court;
 mod disk;
@@ -22,6 +23,7 @@ mod journal;
 mod reload;
 mod reporter;
 mod shared;
+mod steward;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +42,11 @@ use self::hooked::Hooked;
 use self::reporter::Reporter;
 use self::shared::Shared;
 use super::admin::{AdminServer, DaemonReport};
+use super::control::{Control, ControlConfig, Secret};
 use super::feed::FedStore;
+use super::rpc::Rpc;
+#[cfg(unix)]
+use super::rpc::RpcSocket;
 use super::serve::{RelayService, Ties, docket};
 use super::settings::Settings;
 use super::{NativeClock, NativeRuntime};
@@ -53,53 +59,75 @@ pub struct Daemon {
     hooked: Arc<Hooked>,
     service: Option<Arc<RelayService>>,
     admin: Option<AdminServer>,
+    #[cfg(unix)]
+    socket: Option<RpcSocket>,
     reports: watch::Receiver<Arc<DaemonReport>>,
     engine: JoinHandle<()>,
     court: Option<JoinHandle<()>>,
     reporter: JoinHandle<()>,
+    steward: JoinHandle<()>,
 }
 
 impl Daemon {
-    /// Opens the store, listens, and begins to sync. `keys` answer relays that ask who we are (NIP-42). Must be called in a
-    /// tokio runtime.
+    /// Opens the store, listens, and begins to sync. `keys` are our identity, in place of what is configured or kept. Must
+    /// be called in a tokio runtime.
     ///
     /// # Errors
-    /// The store cannot be opened, an address cannot be listened on, or certificates cannot be read.
+    /// The store or the files of the control plane cannot be opened, an address cannot be listened on, or certificates cannot be read.
     pub async fn start(settings: Settings, keys: Option<Keys>) -> Result<Self, DaemonError> {
         let clock = NativeClock::new();
         let disk = Arc::new(Disk::open(settings.store.path.clone(), settings.store()).await?);
         tracing::info!("the store is {}", disk.file().display());
+        let control = open_control(&settings, keys).await?;
         let hooked = Arc::new(Hooked::new(disk.clone()));
         hooked.set(settings.hook.hook(), settings.sockets()).await?;
-        let shared = Arc::new(Shared::new(settings, clock, disk));
+        let shared = Arc::new(Shared::new(settings, clock, disk, control));
         let settings = shared.settings();
 
+        let rpc = Rpc::new(shared.control.clone(), settings.rpc());
         let ours = FedStore::new(hooked.clone(), false);
         let mut feeds = vec![ours.feed().clone()];
         let (service, court) = match settings.relay.listen {
             Some(address) => {
                 let theirs = Arc::new(FedStore::new(hooked.clone(), true));
                 feeds.push(theirs.feed().clone());
-                let (service, court) = serve(&shared, &ours, theirs, address).await?;
+                let (service, court) = serve(&shared, &ours, theirs, rpc.clone(), address).await?;
                 (Some(Arc::new(service)), court)
             }
             None => (None, None),
         };
-        let runtime = Arc::new(NativeRuntime::new(ours, settings.sockets(), keys)?);
+        let runtime = Arc::new(NativeRuntime::with_signer(ours, settings.sockets(), shared.control.signer())?);
         let reporter = Reporter::new(shared.clone(), hooked.clone(), service.clone(), feeds);
         let reports = reporter.subscribe();
         let admin = match settings.http.listen {
             Some(address) => {
                 let admin = settings.http.admin.clone();
-                let server = AdminServer::bind(address, admin, shared.clock.clone(), reports.clone()).await?;
+                let (clock, reports) = (shared.clock.clone(), reports.clone());
+                let server = AdminServer::bind_with(address, admin, clock, reports, Some(rpc.clone())).await?;
                 tracing::info!("metrics and status are at http://{}", server.local_addr());
                 Some(server)
             }
             None => None,
         };
         let reporter = tokio::spawn(reporter.run());
+        let orders = shared.control.attach();
+        let steward = tokio::spawn(steward::attend(shared.clone(), service.clone(), orders));
+        #[cfg(unix)]
+        let socket = listen_locally(&settings, rpc)?;
         let engine = tokio::spawn(engine::keep(shared.clone(), runtime));
-        Ok(Self { shared, hooked, service, admin, reports, engine, court, reporter })
+        Ok(Self {
+            shared,
+            hooked,
+            service,
+            admin,
+            #[cfg(unix)]
+            socket,
+            reports,
+            engine,
+            court,
+            reporter,
+            steward,
+        })
     }
 
     /// The URL of the embedded relay for clients on this machine; `None` if there is none.
@@ -110,6 +138,11 @@ impl Daemon {
     /// The address of the admin server; `None` if there is none.
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(AdminServer::local_addr)
+    }
+
+    /// Who we are, the peers, and the access rules: what is changed there holds at once.
+    pub fn control(&self) -> Control {
+        self.shared.control.clone()
     }
 
     /// What the daemon is at: a new report about every two seconds.
@@ -135,6 +168,7 @@ impl Daemon {
             _ = &mut self.engine => "the engine",
             _ = &mut self.reporter => "the reporter",
             () = court => "the court",
+            _ = &mut self.steward => "the steward",
         }
     }
 
@@ -149,9 +183,13 @@ impl Daemon {
     }
 
     async fn drain(self) {
-        let Self { shared, hooked, service, admin, engine, court, reporter, .. } = self;
-        reporter.abort();
-        ended("the reporter", reporter.await);
+        #[cfg(unix)]
+        drop(self.socket);
+        let Self { shared, hooked, service, admin, engine, court, reporter, steward, .. } = self;
+        for (part, task) in [("the reporter", reporter), ("the steward", steward)] {
+            task.abort();
+            ended(part, task.await);
+        }
         drop(admin);
         // Clients first: what they have published is still to be judged by the engine.
         if let Some(service) = service.and_then(Arc::into_inner) {
@@ -164,7 +202,32 @@ impl Daemon {
             ended("the court", court.await);
         }
         hooked.close().await;
+        if let Err(error) = shared.control.close().await {
+            tracing::warn!("what happened last at peers is not written down: {error}");
+        }
         shared.disk.close().await;
+    }
+}
+
+/// Opens the control plane, with an identity: peers and clients may ask for it at any time.
+async fn open_control(settings: &Settings, keys: Option<Keys>) -> Result<Control, DaemonError> {
+    let config = ControlConfig { key: keys.map(Secret::from), ..settings.control() };
+    let control = Control::open(config).await?;
+    let identity = control.identity().ensure().await?;
+    tracing::info!("we are {}", identity.pubkey.to_hex());
+    Ok(control)
+}
+
+/// Takes calls on this machine. Where nobody has said where, a place that will not do is no reason not to start.
+#[cfg(unix)]
+fn listen_locally(settings: &Settings, rpc: Rpc) -> Result<Option<RpcSocket>, DaemonError> {
+    match RpcSocket::bind(&settings.control_socket(), rpc) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if settings.control.socket.is_some() => Err(error.into()),
+        Err(error) => {
+            tracing::warn!("`relaysync peer` and its like find nobody: {error}");
+            Ok(None)
+        }
     }
 }
 
@@ -182,11 +245,12 @@ async fn serve(
     shared: &Arc<Shared>,
     ours: &FedStore<Hooked>,
     theirs: Arc<FedStore<Hooked>>,
+    rpc: Rpc,
     address: SocketAddr,
 ) -> Result<(RelayService, Option<JoinHandle<()>>), DaemonError> {
     let settings = shared.settings();
     let feed = Some(ours.feed().subscribe(settings.daemon.feed));
-    let mut ties = Ties { feed, ..Ties::default() };
+    let mut ties = Ties { feed, rpc: Some(rpc), ..Ties::default() };
     let mut court = None;
     if settings.discovery.enabled {
         let (judge, docket) = docket(theirs.feed().subscribe(settings.daemon.feed));

@@ -40,7 +40,9 @@ impl Admission {
             return Err(Refusal::unproven("the signature is from before this daemon was started; sign again"));
         }
         if self.ids.contains(&event.id) {
-            return Err(Refusal::unproven("the signature was used already; sign each call, and tell two of one second apart by a tag"));
+            return Err(Refusal::unproven(
+                "the signature was used already; sign each call, and tell two of one second apart by a tag",
+            ));
         }
         Ok(())
     }

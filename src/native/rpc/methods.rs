@@ -156,7 +156,8 @@ fn is_local(method: Method) -> bool {
 pub(in crate::native) async fn carry_out(control: &Control, asked: &Asked, local: bool) -> Result<Value, Fault> {
     let found = METHODS.iter().find(|(name, ..)| *name == asked.method);
     let Some((name, method, params)) = found.copied() else {
-        let words = format!("there is no method {}; supportedmethods gives all of them", shown(&format!("{:?}", asked.method)));
+        let words =
+            format!("there is no method {}; supportedmethods gives all of them", shown(&format!("{:?}", asked.method)));
         return Err(Fault { blame: Blame::Name, words });
     };
     if is_local(method) && !local {

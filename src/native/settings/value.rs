@@ -7,9 +7,12 @@ use std::sync::Arc;
 
 use nostr::nips::nip19::{FromBech32, Nip19Coordinate};
 
+use url::Url;
+
 use super::raw::{Fault, Raw};
 use crate::discover::{Accept, service_url};
 use crate::native::admin::MetricPrefix;
+use crate::peer::Rule;
 use crate::protocol::filter::{Filter, parse_strict};
 use crate::protocol::{Address, PublicKey, RelayUrl, hex};
 
@@ -259,6 +262,22 @@ impl Text for RelayUrl {
     }
 }
 
+impl Text for Url {
+    const FORM: &'static str = "an http or https URL, like \"https://relay.example/\"";
+    const EXAMPLE: &'static str = "\"https://relay.example/\"";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match Self::parse(text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+            _ => Err(format!("{text:?} is no such URL")),
+        }
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
 /// A URL of our own service.
 pub(super) struct ServiceUrl(pub(super) RelayUrl);
 
@@ -386,6 +405,23 @@ impl Text for Arc<Filter> {
 
     fn text(&self) -> String {
         serde_json::to_string(self.as_ref()).unwrap_or_default()
+    }
+}
+
+/// A filter of what an event is, not when it is, or which.
+pub(super) struct MatchFilter(pub(super) Filter);
+
+impl Text for MatchFilter {
+    const FORM: &'static str =
+        "kinds, authors and tags of a filter (NIP-01), as JSON in single quotes, like '{\"kinds\":[5000]}'";
+    const EXAMPLE: &'static str = "'{\"kinds\":[5000]}'";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Rule::parse_match(text).map(Self).map_err(|mistakes| mistakes.to_string().replace('\n', "; "))
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(&self.0).unwrap_or_default()
     }
 }
 
