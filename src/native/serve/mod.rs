@@ -31,6 +31,7 @@ use tokio::task::JoinHandle;
 
 use crate::ingest::Verified;
 use crate::native::feed::FeedReceiver;
+use crate::native::rpc::Rpc;
 use crate::peer::AccessRules;
 use crate::protocol::{Event, PublicKey, RelayUrl};
 use crate::serve::{Counters, ServeConfig};
@@ -125,6 +126,8 @@ pub struct Ties {
     pub judge: Option<Judge>,
     /// Tells of what others put into the store, so that subscribers get it.
     pub feed: Option<FeedReceiver>,
+    /// Answers calls to the control plane.
+    pub rpc: Option<Rpc>,
 }
 
 /// The service could not start to listen.
@@ -228,7 +231,8 @@ impl RelayService {
         let turned_away = Arc::<AtomicU64>::default();
         let document = Arc::new(document::Document::new(config.serve.clone()));
         let encryption = encryption::Encryption::new(encrypting, &config);
-        let doors = http::Doors::new(config, document.clone(), links, encryption, is_stopping, turned_away.clone());
+        let doors =
+            http::Doors::new(config, document.clone(), links, encryption, ties.rpc, is_stopping, turned_away.clone());
         let doors = tokio::spawn(doors.run(listener));
         Ok(Self { local_addr, tls, requests, document, stopping, shutdown_max, turned_away, hub, doors })
     }
