@@ -84,6 +84,9 @@ impl Server {
         let changes = rules.changes_since(&older);
         let mut waiting = Vec::new();
         for (id, client) in &mut self.clients {
+            if changes.spare(&client.keys) {
+                continue;
+            }
             if client.judge_again(&rules, &mut self.out, &mut self.counters) {
                 waiting.push(*id);
             }

@@ -3,6 +3,8 @@
 mod access;
 mod auth;
 #[cfg(feature = "native")]
+mod changes;
+#[cfg(feature = "native")]
 mod client;
 #[cfg(feature = "native")]
 mod crowd;

@@ -148,3 +148,17 @@ pub(crate) async fn who_brought_an_event_is_kept_as_long_as_the_event<H: Harness
     assert_eq!(harness.store().contexts(Vec::new()).await.unwrap(), []);
     assert_eq!(seen(harness.store(), r#"{"ids":[]}"#, &View::all()).await, NONE);
 }
+
+pub(crate) async fn the_last_event_is_found_behind_thousands_that_are_hidden<H: Harness>() {
+    let harness = create::<H>();
+    let secret = |n: u32| draft(n, u64::from(n)).kind(7).tag("t", "a");
+    let drafts: Vec<Draft> = (10..10_000).map(secret).collect();
+    commit(harness.store(), &drafts).await;
+    commit(harness.store(), &[draft(1, 1), draft(2, 2).kind(7).tag("t", "b"), secret(3)]).await;
+    let hidden = view(&[r##"{"kinds":[7],"#t":["a"]}"##], &[]);
+    assert_eq!(seen_by_all(&harness, "{}", &hidden).await, [2, 1]);
+    assert_eq!(seen_by_all(&harness, r#"{"kinds":[7]}"#, &hidden).await, [2]);
+    let query = Query { limit: 1, view: hidden, ..question("{}") };
+    let page = harness.store().query(query).await.unwrap();
+    assert_eq!((number(&page.records[0].id), page.records.len(), page.next.is_some()), (2, 1, true));
+}
