@@ -43,7 +43,7 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// A peer's information document (NIP-11), by which it proves who it is, is awaited this long once it is connected.
     pub identity_timeout: Duration,
-    /// How often, on one connection and within `live_retry`, all is asked of a peer again at once because it has accepted
+    /// How often, within `live_retry`, all is asked of a peer again at once because it has accepted
     /// our authentication once more, as it may show more since then. Beyond it, that is left to the next look at gaps.
     pub auth_renewals_max: u32,
     /// Attempts in a row that brought nothing useful, before a one-shot job gives a relay up.

@@ -93,8 +93,6 @@ pub struct Auth {
     pub refused: Option<String>,
     /// How often requests were refused although we were authenticated, since the relay last served one.
     pub futile: u32,
-    /// How often all was asked again as the relay has accepted us once more, and since when that is counted.
-    pub renewals: (u32, Instant),
 }
 
 /// One relay's connection.

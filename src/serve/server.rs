@@ -148,7 +148,8 @@ impl Server {
     fn opened(&mut self, id: ClientId, challenge: String) {
         self.counters.clients += 1;
         let mut client = Client::new(id, challenge);
-        if self.config.auth_required {
+        // What is hidden from strangers is left out without a word: who may see more is to say so before it asks.
+        if self.config.auth_required || !self.config.access.is_open() {
             client.challenge(&mut self.out);
         }
         self.clients.insert(id, client);

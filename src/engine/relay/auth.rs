@@ -166,14 +166,8 @@ impl Relay {
     /// A peer knows us now, or knows us once more, as it does when it shows more to us than before: what it has answered
     /// until now proves nothing, as it may have left things out.
     fn ask_as_known(&mut self, was_accepted: bool, ctx: &mut Ctx<'_>) {
-        let (now, auth) = (ctx.now.instant, &mut self.session.auth);
-        if was_accepted {
-            let (count, since) = auth.renewals;
-            auth.renewals = if now - since < ctx.config.live_retry { (count + 1, since) } else { (1, now) };
-        }
-        let is_outdated = std::mem::take(&mut auth.answered_before) || was_accepted;
-        let is_too_often = was_accepted && auth.renewals.0 > ctx.config.auth_renewals_max;
-        if is_too_often {
+        let is_outdated = std::mem::take(&mut self.session.auth.answered_before) || was_accepted;
+        if was_accepted && self.renews_too_often(ctx) {
             self.void_proofs(ctx);
             self.look_again(ctx);
         } else if is_outdated {
@@ -183,6 +177,13 @@ impl Relay {
         } else {
             self.ask_again_as_known(ctx);
         }
+    }
+
+    fn renews_too_often(&mut self, ctx: &Ctx<'_>) -> bool {
+        let (count, since) = self.auth_renewals;
+        let is_recent = ctx.now.instant - since < ctx.config.live_retry;
+        self.auth_renewals = if is_recent { (count + 1, since) } else { (1, ctx.now.instant) };
+        self.auth_renewals.0 > ctx.config.auth_renewals_max
     }
 
     /// What was asked and not answered is asked again, and so is what was known to somebody that we are no more.

@@ -203,7 +203,7 @@ impl Relay {
         let Some(open) = self.session.subscription_mut(id) else { return };
         let owner = open.history;
         let has_served = open.answered && open.opened_at + ctx.config.stall <= ctx.now.instant;
-        self.note_live(ctx.now);
+        self.note_live(ctx);
         self.close_subscription(id, ctx);
         let others = self.session.open_reqs();
         if self.lives.retiring.contains(&id) {

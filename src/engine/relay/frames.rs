@@ -164,11 +164,12 @@ impl Relay {
 
     /// Is this a protected event that the relay may not write? Its id has to be that of its contents: else it may
     /// suppress another.
-    fn is_forbidden(&mut self, owner: HistoryId, event: &Event, ctx: &Ctx<'_>) -> bool {
+    fn is_forbidden(&mut self, owner: HistoryId, event: &Event, ctx: &mut Ctx<'_>) -> bool {
         if self.may_write(event, ctx.access) || !event.verify_id() {
             return false;
         }
         self.counters.forbidden += 1;
+        self.drop_outdated_marks(ctx);
         if let Some(history) = self.histories.get_mut(&owner) {
             history.handle_unwanted(event.id.to_bytes(), ctx.config);
         }

@@ -103,7 +103,7 @@ impl Relay {
             let from_connect = ctx.config.plants(Planted::QuickFromConnect);
             self.moments.disconnected_secs = Some(ctx.now.unix_secs);
             self.disconnected_at = Some(if from_connect { self.session.connected_at } else { ctx.now.instant });
-            self.note_live(ctx.now);
+            self.note_live(ctx);
         }
         self.counters.connections_failed += u64::from(matches!(self.session.link, Link::Connecting { .. }));
         self.session.reset();

@@ -81,6 +81,8 @@ pub(super) struct Relay {
     /// What others than discovery want of it, and get once it is no peer any more.
     beside: BTreeSet<Interest>,
     rights: Rights,
+    /// By what number of rights marks of others were dropped last.
+    dropped_by: Option<u64>,
     /// What the access rules keep from being synced.
     denied: BTreeMap<Pack, Denied>,
     packs: Packs,
@@ -121,6 +123,8 @@ pub(super) struct Relay {
     failure: Option<FailureKind>,
     /// The words in which it has refused our authentication.
     auth_refused: Option<String>,
+    /// How often all was asked again as the relay has accepted us once more, and since when that is counted.
+    auth_renewals: (u32, Instant),
     moments: Moments,
     disconnected_at: Option<Instant>,
     /// Since the last full pass, live subscriptions were served: what is dated newer than that was not missed.
@@ -152,6 +156,7 @@ impl Relay {
             era: 0,
             beside: BTreeSet::new(),
             rights: Rights::default(),
+            dropped_by: None,
             denied: BTreeMap::new(),
             packs,
             progress: Progress::default(),
@@ -180,6 +185,7 @@ impl Relay {
             last_error: None,
             failure: None,
             auth_refused: None,
+            auth_renewals: (0, Instant::ZERO),
             moments: Moments::default(),
             disconnected_at: None,
             was_live: false,

@@ -21,6 +21,7 @@ impl Relay {
             self.replace(replaced, ctx);
         }
         for pack in self.packs.pack() {
+            self.dropped_by = None;
             self.judge(&pack, ctx.access);
             self.follow(&pack);
             if self.direction_of(&pack).is_some() {
@@ -76,14 +77,20 @@ impl Relay {
         self.waiting.extend(self.progress.begin_new());
     }
 
-    /// A mark of other rules is worth nothing, but would be again if those came back, though what came meanwhile may have
-    /// been forbidden.
-    pub(super) fn drop_outdated_mark(&mut self, pack: &Pack, ctx: &mut Ctx<'_>) {
-        let rules = self.rules_of(pack, ctx);
-        let is_outdated = self.coverage.get(pack.key()).is_some_and(|mark| mark.rules != rules);
-        if is_outdated && !ctx.access.is_open() {
-            self.coverage.remove(pack.key());
-            self.push_no_mark(pack.key().clone(), ctx);
+    /// Something that came was forbidden. Marks of other rules are worth nothing now, but would be again if those came back:
+    /// they must not claim this.
+    pub(super) fn drop_outdated_marks(&mut self, ctx: &mut Ctx<'_>) {
+        if self.dropped_by.replace(self.number_of_rights()) == Some(self.number_of_rights()) {
+            return;
+        }
+        let is_outdated = |pack: &&Pack| {
+            let mark = self.coverage.get(pack.key());
+            mark.is_some_and(|mark| mark.rules != self.rules_of(pack, ctx))
+        };
+        let outdated: Vec<FilterKey> = self.packs.iter().filter(is_outdated).map(|pack| pack.key().clone()).collect();
+        for filter in outdated {
+            self.coverage.remove(&filter);
+            self.push_no_mark(filter, ctx);
         }
     }
 
@@ -183,7 +190,7 @@ impl Relay {
             return;
         }
         self.counters.consolidations += 1;
-        self.note_live(ctx.now);
+        self.note_live(ctx);
         let session = &self.session;
         self.lives.dissolve(|id| session.subscription(id).filter(|open| open.answered).map(|open| open.opened_secs));
         for replaced in replaced {

@@ -7,7 +7,7 @@ use super::{Ctx, Relay};
 use crate::engine::{Direction, HistoryId, RelayOptions};
 use crate::fetch::{History, HistoryParts};
 use crate::plan::{Pack, Todo, windows_to_fetch};
-use crate::runtime::{Instant, Now};
+use crate::runtime::Instant;
 use crate::store::Method;
 
 /// A filter with gaps is to be looked at again.
@@ -40,7 +40,6 @@ impl Relay {
         if let Some(retry) = self.retries.get_mut(&pack) {
             (retry.at, retry.again) = (None, false);
         }
-        self.drop_outdated_mark(&pack, ctx);
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&pack, ctx);
         // What the relay is to get is passed on as it comes; a poll is for what is new there.
@@ -179,7 +178,7 @@ impl Relay {
         }
         if self.session.conn().is_some() {
             // Only what is not proven is fetched again.
-            self.note_live(ctx.now);
+            self.note_live(ctx);
             self.renew_auth(ctx);
         }
         for (pack, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
@@ -193,12 +192,13 @@ impl Relay {
     /// that was sent: proofs that reach to the newest hold until then. Those from before the subscription was opened
     /// hold for what is dated newer only: between the two, the relay may have got events with older dates. So do all
     /// where the subscription asks for nothing older.
-    pub(super) fn note_live(&mut self, now: Now) {
-        let Some(until) = self.session.served_until_secs(now).filter(|_| self.is_live()) else { return };
+    pub(super) fn note_live(&mut self, ctx: &Ctx<'_>) {
+        let Some(until) = self.session.served_until_secs(ctx.now).filter(|_| self.is_live()) else { return };
         self.was_live = true;
         for pack in self.progress.confirmed().iter().filter(|pack| !self.stale.contains(pack)) {
             let Some((since, is_dated)) = self.live_since_secs(pack) else { continue };
-            let Some(coverage) = self.coverage.get_mut(pack.key()) else { continue };
+            let rules = self.rules_of(pack, ctx);
+            let Some(coverage) = self.coverage.get_mut(pack.key()).filter(|mark| mark.rules == rules) else { continue };
             for proof in &mut coverage.windows {
                 if proof.asked_at_secs >= since && !is_dated {
                     proof.asked_at_secs = proof.asked_at_secs.max(until);
