@@ -42,7 +42,7 @@ fn pool() -> &'static [Event] {
     static EVENTS: OnceLock<Vec<Event>> = OnceLock::new();
     EVENTS.get_or_init(|| {
         let event = |n: u8| {
-            let draft = note(100 + u64::from(n) / 3).by(1 + n % 2).kind(if n % 3 == 0 { 1 } else { 5_000 });
+            let draft = note(100 + u64::from(n) / 3).by(1 + n % 2).kind(if n.is_multiple_of(3) { 1 } else { 5_000 });
             let draft = if n % 5 < 3 { draft.tag("r", "x") } else { draft };
             if n % 4 < 2 { draft.tag("r", "y") } else { draft }.content(format!("event {n}")).sign()
         };
@@ -98,12 +98,14 @@ fn a_step() -> impl Strategy<Value = Step> {
 /// An empty set's first message: a range with no id, which is answered by all ids of a small set.
 const NOTHING: &[u8] = &[0x61, 0, 0, 2, 0];
 
+/// The filters of a COUNT, and the keys that the client had.
+type Asked = (Vec<Filter>, BTreeSet<PublicKey>);
+
 /// The server, and what is known of its clients.
 struct Interleaving {
     world: World,
     keys: BTreeMap<ClientId, BTreeSet<PublicKey>>,
-    /// The COUNTs, with the keys that the client had.
-    asked: BTreeMap<ClientId, Vec<(Vec<Filter>, BTreeSet<PublicKey>)>>,
+    asked: BTreeMap<ClientId, Vec<Asked>>,
     frames: usize,
 }
 

@@ -83,7 +83,6 @@ fn all_mistakes_are_told_at_once_each_with_its_place_and_what_to_write() {
         "tls.pins[0].type",
         "tls.pins[1].value",
         "tls.pins[2].type",
-        "tls.pins[2].value",
         "tls.pins[3]",
         "tls.pin_scope",
         "tls.verify",

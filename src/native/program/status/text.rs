@@ -257,7 +257,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 mod tests {
     use super::{RELAYS_SHOWN_MAX, of};
     use crate::engine::{GapReason, Phase, RelayReport};
-    use crate::native::admin::samples::{daemon, gap, relay};
+    use crate::native::admin::samples::{daemon, gap, peers, relay};
     use crate::native::admin::{DaemonReport, Readiness, Stage};
     use crate::native::hook;
     use crate::protocol::{RelayUrl, Window};
@@ -336,6 +336,24 @@ Complete: all that 2 relays have is held
 Connected and complete:
         wss://a.example  live, 12,345 events stored
         wss://b.example  live, 12,345 events stored
+"
+        );
+    }
+
+    #[test]
+    fn peers_stand_there_by_their_names() {
+        let mut report = daemon(vec![]);
+        (report.discovery, report.service, report.peers) = (None, None, Some(peers()));
+        assert_eq!(
+            of(&report),
+            "\
+relaysync 1.2.3, up 2 d 3 h
+No relay is synced with yet
+
+Peers: sync is not working with all of them, 1 of 2 enabled peers connected
+        tribes-primary    wss://tribes-primary.example, 12,350 events received, 12,345 accepted
+        tribes-secondary  wrong_pin: pinned key not found; if the relay has a new key, ask its operator for the new pin and \
+add it to tls.pins; else somebody is in between
 "
         );
     }
