@@ -7,14 +7,16 @@ use super::shared::{Commands, Shared};
 use crate::engine::{Command, Origin};
 use crate::ingest::Verified;
 use crate::native::feed::{Fed, read_again};
-use crate::native::serve::{Docket, Matter};
+use crate::native::serve::{Docket, Judge, Matter};
 use crate::protocol::Event;
 
 /// Events that were missed and are read from the store at a time.
 const EVENTS_AT_ONCE_MAX: usize = 500;
 
-/// Brings one matter after the other before the engine; while there is none, they wait. Ends with the relay service.
-pub(super) async fn hold(shared: Arc<Shared>, mut docket: Docket) {
+/// Brings one matter after the other before the engine; while there is none, they wait. Ends with the judges that the
+/// relay service has; where it has none, with `idle_judge`, which is for ever.
+pub(super) async fn hold(shared: Arc<Shared>, mut docket: Docket, idle_judge: Option<Judge>) {
+    let _kept = idle_judge;
     while let Some(matter) = docket.next().await {
         let mut commands = shared.linked().await;
         if let Err(error) = bring(&shared, &mut commands, matter).await {

@@ -92,7 +92,7 @@ impl Daemon {
                 let theirs = Arc::new(FedStore::new(hooked.clone(), true));
                 feeds.push(theirs.feed().clone());
                 let (service, court) = serve(&shared, &ours, theirs, rpc.clone(), address).await?;
-                (Some(Arc::new(service)), court)
+                (Some(Arc::new(service)), Some(court))
             }
             None => (None, None),
         };
@@ -240,23 +240,27 @@ fn ended(part: &str, result: Result<(), tokio::task::JoinError>) {
     }
 }
 
-/// The embedded relay, and the court that judges what its clients publish, if anything is to be judged.
+/// The embedded relay, and the court that hears what its clients publish, and judges it where anything is to be judged.
 async fn serve(
     shared: &Arc<Shared>,
     ours: &FedStore<Hooked>,
     theirs: Arc<FedStore<Hooked>>,
     rpc: Rpc,
     address: SocketAddr,
-) -> Result<(RelayService, Option<JoinHandle<()>>), DaemonError> {
+) -> Result<(RelayService, JoinHandle<()>), DaemonError> {
     let settings = shared.settings();
     let feed = Some(ours.feed().subscribe(settings.daemon.feed));
     let mut ties = Ties { feed, rpc: Some(rpc), ..Ties::default() };
-    let mut court = None;
-    if settings.discovery.enabled {
-        let (judge, docket) = docket(theirs.feed().subscribe(settings.daemon.feed));
-        ties.judge = Some(judge);
-        court = Some(tokio::spawn(court::hold(shared.clone(), docket)));
-    }
+    let (judge, docket) = docket(theirs.feed().subscribe(settings.daemon.feed));
+    // Without discovery nobody judges, but what clients publish is still news for the engine.
+    let idle_judge = match settings.discovery.enabled {
+        true => {
+            ties.judge = Some(judge);
+            None
+        }
+        false => Some(judge),
+    };
+    let court = tokio::spawn(court::hold(shared.clone(), docket, idle_judge));
     let mut config = settings.service();
     let desired = shared.control.desired();
     config.serve.access = desired.access.clone();
