@@ -4,6 +4,7 @@
 pub mod admin;
 mod clock;
 mod config;
+pub mod control;
 pub mod daemon;
 mod dial;
 pub mod feed;

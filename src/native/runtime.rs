@@ -8,6 +8,7 @@ use secp256k1::Secp256k1;
 
 use super::clock::NativeClock;
 use super::config::{ConfigError, SocketConfig};
+use super::control::{Secret, Signer};
 use super::websocket::NativeConnector;
 use crate::ingest::{Verdict, Verified, verify};
 use crate::protocol::{Event, RelayUrl};
@@ -19,7 +20,7 @@ pub struct NativeRuntime<S> {
     clock: NativeClock,
     connector: NativeConnector,
     store: S,
-    keys: Option<Keys>,
+    signer: Signer,
 }
 
 impl<S: Store> NativeRuntime<S> {
@@ -28,7 +29,15 @@ impl<S: Store> NativeRuntime<S> {
     /// # Errors
     /// The configured certificates cannot be read.
     pub fn new(store: S, sockets: SocketConfig, keys: Option<Keys>) -> Result<Self, ConfigError> {
-        Ok(Self { clock: NativeClock::new(), connector: NativeConnector::new(sockets)?, store, keys })
+        Self::with_signer(store, sockets, Signer::new(keys.map(Secret::from)))
+    }
+
+    /// The same, where `signer` answers, whoever that is at the moment.
+    ///
+    /// # Errors
+    /// The configured certificates cannot be read.
+    pub fn with_signer(store: S, sockets: SocketConfig, signer: Signer) -> Result<Self, ConfigError> {
+        Ok(Self { clock: NativeClock::new(), connector: NativeConnector::new(sockets)?, store, signer })
     }
 }
 
@@ -58,8 +67,8 @@ impl<S: Store> Runtime for NativeRuntime<S> {
     }
 
     async fn sign_auth(&self, relay: &RelayUrl, challenge: &str) -> Result<Verified<Event>, SignError> {
-        let keys = self.keys.as_ref().ok_or(SignError::NoKey)?;
-        sign_auth(keys, relay, challenge, self.clock.now().unix_secs)
+        let secret = self.signer.secret().ok_or(SignError::NoKey)?;
+        sign_auth(secret.keys(), relay, challenge, self.clock.now().unix_secs)
     }
 }
 

@@ -11,8 +11,9 @@ use super::held;
 use super::hooked::Hooked;
 use super::reload::bring_rules;
 use super::shared::{Commands, Shared, lock};
+use super::steward::{self, Told};
 use crate::drive::drive;
-use crate::engine::{Command, Direction, RelayOptions};
+use crate::engine::{Command, Config, Direction, RelayOptions};
 use crate::native::NativeRuntime;
 use crate::native::admin::Stage;
 use crate::native::feed::FedStore;
@@ -31,6 +32,7 @@ pub(super) async fn keep(shared: Arc<Shared>, runtime: Arc<NativeRuntime<FedStor
         let result = run(&shared, &runtime).await;
         shared.link.send_replace(None);
         shared.drop_cases();
+        shared.control.end_engine();
         match result {
             Ok(()) if shared.is_stopping() => return,
             Ok(()) => index_pending(&shared, "something was missed, and the store is read again"),
@@ -103,7 +105,9 @@ async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>
     let (commands, inbox) = mpsc::channel(settings.daemon.commands_max);
     let (failed, failure) = (Notify::new(), Mutex::new(None));
     let seed = u64::from(std::process::id()) ^ (shared.clock.now().unix_secs << 20);
-    let config = settings.engine();
+    let desired = shared.control.desired();
+    let config = Config { access: desired.access.clone(), ..settings.engine() };
+    *shared.told.lock().await = Told::new(&desired);
     shared.rules.lock().await.clone_from(&config.discovery);
     let engine = drive(runtime.clone(), config, seed, inbox, |notice| {
         if let Some(error) = shared.hear(notice) {
@@ -151,6 +155,9 @@ pub(super) async fn begin(shared: &Shared, commands: &mut Commands) -> Result<()
     // From here on a change of the rules finds the engine; one that came meanwhile did not.
     let mut rules = shared.rules.lock().await;
     bring_rules(shared, commands, &mut rules).await?;
+    // And so does a change of the control plane.
+    let mut told = shared.told.lock().await;
+    steward::bring(&shared.control.desired(), commands, &mut told).await?;
     shared.link.send_replace(Some(commands.clone()));
     if settings.discovery.enabled {
         shared.change_news(|news| news.index = Stage::Ready);

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::native::ConfigError;
+use crate::native::control::ControlError;
 use crate::native::hook::HookError;
 use crate::native::serve::BindError;
 use crate::native::store::StoreError;
@@ -12,6 +13,8 @@ use crate::native::store::StoreError;
 pub enum DaemonError {
     /// The store cannot be opened.
     Store(StoreError),
+    /// The control plane's files cannot be used, or our secret key cannot.
+    Control(ControlError),
     /// The hook cannot begin.
     Hook(HookError),
     /// An address cannot be listened on.
@@ -24,6 +27,7 @@ impl fmt::Display for DaemonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Store(error) => error.fmt(f),
+            Self::Control(error) => error.fmt(f),
             Self::Hook(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
             Self::Sockets(error) => error.fmt(f),
@@ -35,6 +39,7 @@ impl std::error::Error for DaemonError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Store(error) => Some(error),
+            Self::Control(error) => Some(error),
             Self::Hook(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Sockets(error) => Some(error),
@@ -45,6 +50,12 @@ impl std::error::Error for DaemonError {
 impl From<StoreError> for DaemonError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+impl From<ControlError> for DaemonError {
+    fn from(error: ControlError) -> Self {
+        Self::Control(error)
     }
 }
 

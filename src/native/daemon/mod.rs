@@ -10,7 +10,8 @@
 //! The engine and the relay service write to the same store, each by a feed of its own that the other one hears. The
 //! *court* tells the engine of what clients have published, and asks it whether what they publish is wanted. When the
 //! store fails, it is opened again and a new engine is built over it, less and less often; the relay service goes on
-//! meanwhile, and answers what it can. An engine that has missed too much of the feed makes way for a new one, too.
+//! meanwhile, and answers what it can. The *steward* brings what the control plane says to the engine and the relay
+//! service. An engine that has missed too much of the feed makes way for a new one, too.
 
 mod court;
 mod disk;
@@ -22,6 +23,7 @@ mod journal;
 mod reload;
 mod reporter;
 mod shared;
+mod steward;
 #[cfg(test)]
 mod tests;
 
@@ -40,6 +42,7 @@ use self::hooked::Hooked;
 use self::reporter::Reporter;
 use self::shared::Shared;
 use super::admin::{AdminServer, DaemonReport};
+use super::control::{Control, ControlConfig, Secret};
 use super::feed::FedStore;
 use super::serve::{RelayService, Ties, docket};
 use super::settings::Settings;
@@ -57,21 +60,23 @@ pub struct Daemon {
     engine: JoinHandle<()>,
     court: Option<JoinHandle<()>>,
     reporter: JoinHandle<()>,
+    steward: JoinHandle<()>,
 }
 
 impl Daemon {
-    /// Opens the store, listens, and begins to sync. `keys` answer relays that ask who we are (NIP-42). Must be called in a
-    /// tokio runtime.
+    /// Opens the store, listens, and begins to sync. `keys` are our identity, in place of what is configured or kept. Must
+    /// be called in a tokio runtime.
     ///
     /// # Errors
-    /// The store cannot be opened, an address cannot be listened on, or certificates cannot be read.
+    /// The store or the files of the control plane cannot be opened, an address cannot be listened on, or certificates cannot be read.
     pub async fn start(settings: Settings, keys: Option<Keys>) -> Result<Self, DaemonError> {
         let clock = NativeClock::new();
         let disk = Arc::new(Disk::open(settings.store.path.clone(), settings.store()).await?);
         tracing::info!("the store is {}", disk.file().display());
+        let control = open_control(&settings, keys).await?;
         let hooked = Arc::new(Hooked::new(disk.clone()));
         hooked.set(settings.hook.hook(), settings.sockets()).await?;
-        let shared = Arc::new(Shared::new(settings, clock, disk));
+        let shared = Arc::new(Shared::new(settings, clock, disk, control));
         let settings = shared.settings();
 
         let ours = FedStore::new(hooked.clone(), false);
@@ -85,7 +90,7 @@ impl Daemon {
             }
             None => (None, None),
         };
-        let runtime = Arc::new(NativeRuntime::new(ours, settings.sockets(), keys)?);
+        let runtime = Arc::new(NativeRuntime::with_signer(ours, settings.sockets(), shared.control.signer())?);
         let reporter = Reporter::new(shared.clone(), hooked.clone(), service.clone(), feeds);
         let reports = reporter.subscribe();
         let admin = match settings.http.listen {
@@ -98,8 +103,10 @@ impl Daemon {
             None => None,
         };
         let reporter = tokio::spawn(reporter.run());
+        let orders = shared.control.attach();
+        let steward = tokio::spawn(steward::attend(shared.clone(), service.clone(), orders));
         let engine = tokio::spawn(engine::keep(shared.clone(), runtime));
-        Ok(Self { shared, hooked, service, admin, reports, engine, court, reporter })
+        Ok(Self { shared, hooked, service, admin, reports, engine, court, reporter, steward })
     }
 
     /// The URL of the embedded relay for clients on this machine; `None` if there is none.
@@ -110,6 +117,11 @@ impl Daemon {
     /// The address of the admin server; `None` if there is none.
     pub fn admin_addr(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(AdminServer::local_addr)
+    }
+
+    /// Who we are, the peers, and the access rules: what is changed there holds at once.
+    pub fn control(&self) -> Control {
+        self.shared.control.clone()
     }
 
     /// What the daemon is at: a new report about every two seconds.
@@ -135,6 +147,7 @@ impl Daemon {
             _ = &mut self.engine => "the engine",
             _ = &mut self.reporter => "the reporter",
             () = court => "the court",
+            _ = &mut self.steward => "the steward",
         }
     }
 
@@ -149,9 +162,11 @@ impl Daemon {
     }
 
     async fn drain(self) {
-        let Self { shared, hooked, service, admin, engine, court, reporter, .. } = self;
-        reporter.abort();
-        ended("the reporter", reporter.await);
+        let Self { shared, hooked, service, admin, engine, court, reporter, steward, .. } = self;
+        for (part, task) in [("the reporter", reporter), ("the steward", steward)] {
+            task.abort();
+            ended(part, task.await);
+        }
         drop(admin);
         // Clients first: what they have published is still to be judged by the engine.
         if let Some(service) = service.and_then(Arc::into_inner) {
@@ -164,8 +179,20 @@ impl Daemon {
             ended("the court", court.await);
         }
         hooked.close().await;
+        if let Err(error) = shared.control.close().await {
+            tracing::warn!("what happened last at peers is not written down: {error}");
+        }
         shared.disk.close().await;
     }
+}
+
+/// Opens the control plane, with an identity: peers and clients may ask for it at any time.
+async fn open_control(settings: &Settings, keys: Option<Keys>) -> Result<Control, DaemonError> {
+    let config = ControlConfig { key: keys.map(Secret::from), ..settings.control() };
+    let control = Control::open(config).await?;
+    let identity = control.identity().ensure().await?;
+    tracing::info!("we are {}", identity.pubkey.to_hex());
+    Ok(control)
 }
 
 /// Says how a part of the daemon has ended, if not as it should.

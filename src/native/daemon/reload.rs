@@ -9,7 +9,8 @@ use crate::native::serve::RelayService;
 use crate::native::settings::Settings;
 
 /// Settings that change at once, and beginnings of their names.
-const LIVE: &[&str] = &["discovery.", "discovery_limits.", HOOK, TLS, "log.filter"];
+const LIVE: &[&str] =
+    &["discovery.", "discovery_limits.", HOOK, TLS, "log.filter", "access.protected", "control.admins"];
 /// The beginning of the names of the hook's settings.
 const HOOK: &str = "hook.";
 /// The beginning of the names of the files that the relay's encryption goes by.
@@ -66,6 +67,10 @@ pub(super) async fn reload(
             }
         }
     }
+    new.access.protected.clone_from(&settings.access.protected);
+    new.control.admins.clone_from(&settings.control.admins);
+    let configured = shared.control.configure(new.access.protected.clone(), new.control.admins.clone()).await;
+    reloaded.faults.extend(configured.err().map(|error| error.to_string()));
     shared.set_settings(new);
     let mut rules = shared.rules.lock().await;
     // An engine that is being built hears of the rules that hold before it is linked.

@@ -7,10 +7,12 @@ use futures_channel::mpsc;
 use tokio::sync::{Notify, watch};
 
 use super::disk::Disk;
+use super::steward::Told;
 use crate::discover::DiscoverConfig;
 use crate::engine::{Command, Notice, RelayReport};
 use crate::native::NativeClock;
 use crate::native::admin::{DiscoveryReport, EngineReport, Stage};
+use crate::native::control::Control;
 use crate::native::serve::Case;
 use crate::native::settings::Settings;
 use crate::runtime::{Clock, Instant};
@@ -24,10 +26,14 @@ pub(super) struct Shared {
     settings: Mutex<Arc<Settings>>,
     pub(super) clock: NativeClock,
     pub(super) disk: Arc<Disk>,
+    /// Who we are, the peers, and the access rules.
+    pub(super) control: Control,
     /// The engine, once it knows all that is held. `None` while there is none.
     pub(super) link: watch::Sender<Option<Commands>>,
     /// The rules of discovery that the engine goes by. Who tells it others holds this, so that the last ones win.
     pub(super) rules: tokio::sync::Mutex<Option<DiscoverConfig>>,
+    /// What the engine was told of the control plane. Who tells it more holds this, so that the last word wins.
+    pub(super) told: tokio::sync::Mutex<Told>,
     /// The engine does not know any more what is held.
     outdated: Notify,
     stopping: watch::Sender<bool>,
@@ -55,7 +61,7 @@ pub(super) struct News {
 }
 
 impl Shared {
-    pub(super) fn new(settings: Settings, clock: NativeClock, disk: Arc<Disk>) -> Self {
+    pub(super) fn new(settings: Settings, clock: NativeClock, disk: Arc<Disk>, control: Control) -> Self {
         let moved_at = clock.now().instant;
         let index =
             if settings.discovery.enabled { Stage::Pending("the store is read".to_owned()) } else { Stage::Off };
@@ -64,8 +70,10 @@ impl Shared {
             settings: Mutex::new(Arc::new(settings)),
             clock,
             disk,
+            control,
             link: watch::Sender::new(None),
             rules: tokio::sync::Mutex::default(),
+            told: tokio::sync::Mutex::default(),
             outdated: Notify::new(),
             stopping: watch::Sender::new(false),
             cases: Mutex::default(),
@@ -154,8 +162,9 @@ impl Shared {
                 }
             }
             Notice::Progress(relays) | Notice::Finished(relays) | Notice::Stopped(relays) => {
-                let now = self.clock.now().instant;
-                self.change_news(|news| news.progress(relays, now));
+                let now = self.clock.now();
+                self.control.hear(relays, now.unix_secs);
+                self.change_news(|news| news.progress(relays, now.instant));
             }
             Notice::Holdings(holdings) => self.change_news(|news| {
                 news.engine.sizes = holdings.sizes;

@@ -16,6 +16,7 @@ use crate::discover::Accept;
 use crate::engine::Command;
 use crate::ingest::Verified;
 use crate::native::admin::Stage;
+use crate::native::control::Control;
 use crate::native::feed::{FedStore, FeedBounds};
 use crate::native::hook::{HookConfig, HookTarget};
 use crate::native::serve::docket;
@@ -65,7 +66,9 @@ impl World {
         change(&mut settings);
         let disk = Arc::new(Disk::open(settings.store.path.clone(), settings.store()).await.unwrap());
         let hooked = Arc::new(Hooked::new(disk.clone()));
-        Self { directory, shared: Arc::new(Shared::new(settings, NativeClock::new(), disk)), hooked }
+        let control = Control::open(settings.control()).await.unwrap();
+        let shared = Arc::new(Shared::new(settings, NativeClock::new(), disk, control));
+        Self { directory, shared, hooked }
     }
 
     /// An engine that is kept running.

@@ -6,8 +6,9 @@ use clap::Args;
 
 use super::config::{SetArguments, settings};
 use super::logging::LogControl;
-use super::{Exit, Failure, interrupted, key, signals};
-use crate::native::daemon::{Daemon, Reloaded};
+use super::{Exit, Failure, interrupted, signals};
+use crate::native::control;
+use crate::native::daemon::{Daemon, DaemonError, Reloaded};
 use crate::native::settings::{Flag, Loaded};
 
 /// Follow repositories: find their relays, keep all that belongs to them, and serve it, until Ctrl-C or SIGTERM.
@@ -68,16 +69,15 @@ impl RunArguments {
 /// Runs until the operator ends it, then until what has arrived is committed, or the operator ends that, too.
 pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let (file, Loaded { settings, .. }) = arguments.load(None)?;
-    if settings.is_idle() {
+    if settings.is_idle(control::has_peers(&settings.control())) {
         return Err(Failure::usage(
             "there is nothing to sync with: name a relay to begin with (--bootstrap URL), be one (--listen ADDRESS:PORT) \
              or name one that runs already (--beside URL); `relaysync config init` writes a file with all settings",
         ));
     }
     let log = LogControl::start(&settings.log);
-    let keys = settings.identity.key_file.as_deref().map(key::read).transpose()?;
     let mut reloads = signals::Reloads::new()?;
-    let mut daemon = Daemon::start(settings, keys).await.map_err(Failure::new)?;
+    let mut daemon = Daemon::start(settings, None).await.map_err(unable)?;
     // One for all turns of the loop: a signal that comes during a reload counts, too.
     let mut ending = std::pin::pin!(interrupted());
     loop {
@@ -92,6 +92,14 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
             }
             () = reloads.next() => reload(&arguments, file.as_deref(), &daemon, &log).await,
         }
+    }
+}
+
+/// What the control plane was told belongs to the configuration.
+fn unable(error: DaemonError) -> Failure {
+    match error {
+        DaemonError::Control(error) => Failure::usage(error),
+        error => Failure::new(error),
     }
 }
 

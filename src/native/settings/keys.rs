@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::number::{self, DURATION_FORM, Number, Unit};
 use super::raw::{Fault, Raw};
-use super::value::{ServiceUrl, Value};
-use crate::protocol::{PublicKey, RelayUrl};
+use super::value::{MatchFilter, ServiceUrl, Value};
+use crate::protocol::{Filter, PublicKey, RelayUrl};
 
 /// The name of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,6 +124,11 @@ impl<'w> Section<'w> {
         self.slot(key, about, &mut ServiceUrls(urls));
     }
 
+    /// Filters of what an event is: its kind, author and tags.
+    pub(super) fn match_filters(&mut self, key: &'static str, filters: &mut Vec<Filter>, about: &'static str) {
+        self.slot(key, about, &mut MatchFilters(filters));
+    }
+
     fn slot(&mut self, key: &'static str, about: &'static str, slot: &mut dyn Slot) {
         self.walker.key(Name { section: self.name, key }, about, slot);
     }
@@ -180,6 +185,23 @@ impl Slot for ServiceUrls<'_> {
 
     fn example(&self) -> String {
         Vec::<ServiceUrl>::example()
+    }
+}
+
+struct MatchFilters<'a>(&'a mut Vec<Filter>);
+
+impl Slot for MatchFilters<'_> {
+    fn read(&mut self, raw: &Raw) -> Result<(), Vec<Fault>> {
+        *self.0 = Vec::<MatchFilter>::read(raw)?.into_iter().map(|filter| filter.0).collect();
+        Ok(())
+    }
+
+    fn write(&self) -> Option<String> {
+        self.0.iter().cloned().map(MatchFilter).collect::<Vec<_>>().write()
+    }
+
+    fn example(&self) -> String {
+        Vec::<MatchFilter>::example()
     }
 }
 

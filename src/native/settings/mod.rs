@@ -20,8 +20,8 @@ mod write;
 pub use mistake::{Mistake, Mistakes, Origin};
 pub use read::{Flag, Loaded, Sources, load};
 pub use types::{
-    DaemonSettings, DiscoverySettings, HookSettings, HttpSettings, IdentitySettings, LogFilter, LogFormat, LogSettings,
-    PostUrl, RelaySettings, Settings, StoreSettings,
+    AccessSettings, ControlSettings, DaemonSettings, DiscoverySettings, HookSettings, HttpSettings, IdentitySettings,
+    LogFilter, LogFormat, LogSettings, PostUrl, RelaySettings, Settings, StoreSettings,
 };
 pub use write::template;
 

@@ -1,5 +1,6 @@
 //! The settings of a daemon.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,11 +11,12 @@ use crate::discover::DiscoverConfig;
 use crate::engine::Config;
 use crate::native::SocketConfig;
 use crate::native::admin::AdminConfig;
+use crate::native::control::{ControlBounds, ControlConfig};
 use crate::native::feed::FeedBounds;
 use crate::native::hook::{HookConfig, HookTarget, HookUrl};
 use crate::native::serve::{ServiceConfig, TlsFiles};
-use crate::native::store::NativeStoreConfig;
-use crate::protocol::{Filter, RelayUrl};
+use crate::native::store::{NativeStore, NativeStoreConfig};
+use crate::protocol::{Filter, PublicKey, RelayUrl};
 use crate::store::StoreConfig;
 
 /// Everything that can be set. What is not is as in the defaults.
@@ -24,6 +26,10 @@ pub struct Settings {
     pub store: StoreSettings,
     /// Who we are.
     pub identity: IdentitySettings,
+    /// What is protected.
+    pub access: AccessSettings,
+    /// Who may govern the daemon, and how.
+    pub control: ControlSettings,
     /// Our own relay.
     pub relay: RelaySettings,
     /// Which relays and repositories are found and followed.
@@ -50,6 +56,8 @@ impl Default for Settings {
         Self {
             store: StoreSettings::default(),
             identity: IdentitySettings::default(),
+            access: AccessSettings::default(),
+            control: ControlSettings::default(),
             relay: RelaySettings::default(),
             discovery: DiscoverySettings::default(),
             sync: Config { progress_interval: PROGRESS_INTERVAL, ..Config::default() },
@@ -93,10 +101,24 @@ impl Settings {
         Config { discovery: self.discover(), awaits_held: self.discovery.enabled, ..self.sync.clone() }
     }
 
-    /// Is there neither a relay to sync with nor one to be?
-    pub fn is_idle(&self) -> bool {
+    /// Is there neither a relay to sync with nor one to be, nor anybody who could name one? `has_peers`: are peers known,
+    /// which no setting is about?
+    pub fn is_idle(&self, has_peers: bool) -> bool {
         let begins = self.discovery.enabled && !self.discovery.config.bootstrap.is_empty();
-        !begins && self.relay.listen.is_none() && self.relay.beside.is_none()
+        let is_governed = self.control.socket.is_some() || !self.control.admins.is_empty();
+        !begins && !has_peers && !is_governed && self.relay.listen.is_none() && self.relay.beside.is_none()
+    }
+
+    /// Where the control plane keeps what it is told, and its bounds.
+    pub fn control(&self) -> ControlConfig {
+        ControlConfig {
+            store_file: NativeStore::file_at(&self.store.path),
+            key_file: self.identity.key_file.clone(),
+            key: None,
+            protected: self.access.protected.clone(),
+            admins: self.control.admins.clone(),
+            bounds: self.control.bounds.clone(),
+        }
     }
 
     /// How relays are to be discovered; `None` for not at all.
@@ -125,8 +147,27 @@ impl Default for StoreSettings {
 /// Who we are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdentitySettings {
-    /// A file with the secret key, for relays that ask who we are (NIP-42).
+    /// A file with the secret key, for relays that ask who we are (NIP-42); without, one is generated and kept beside the
+    /// store.
     pub key_file: Option<PathBuf>,
+}
+
+/// What is protected.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AccessSettings {
+    /// Events that satisfy one of these are for those only to whom a rule grants them.
+    pub protected: Vec<Filter>,
+}
+
+/// Who may govern the daemon, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ControlSettings {
+    /// A unix socket for commands on this machine; `None` for none.
+    pub socket: Option<PathBuf>,
+    /// The keys that may govern over HTTP (NIP-98).
+    pub admins: BTreeSet<PublicKey>,
+    /// Every bound.
+    pub bounds: ControlBounds,
 }
 
 /// Our own relay: embedded, beside, or none.

@@ -10,6 +10,7 @@ use nostr::nips::nip19::{FromBech32, Nip19Coordinate};
 use super::raw::{Fault, Raw};
 use crate::discover::{Accept, service_url};
 use crate::native::admin::MetricPrefix;
+use crate::peer::Rule;
 use crate::protocol::filter::{Filter, parse_strict};
 use crate::protocol::{Address, PublicKey, RelayUrl, hex};
 
@@ -386,6 +387,23 @@ impl Text for Arc<Filter> {
 
     fn text(&self) -> String {
         serde_json::to_string(self.as_ref()).unwrap_or_default()
+    }
+}
+
+/// A filter of what an event is, not when it is, or which.
+pub(super) struct MatchFilter(pub(super) Filter);
+
+impl Text for MatchFilter {
+    const FORM: &'static str =
+        "kinds, authors and tags of a filter (NIP-01), as JSON in single quotes, like '{\"kinds\":[5000]}'";
+    const EXAMPLE: &'static str = "'{\"kinds\":[5000]}'";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Rule::parse_match(text).map(Self).map_err(|mistakes| mistakes.to_string().replace('\n', "; "))
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(&self.0).unwrap_or_default()
     }
 }
 

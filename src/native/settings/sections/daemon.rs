@@ -18,7 +18,7 @@ pub(super) fn store(settings: &mut StoreSettings, walker: &mut dyn Walker) {
 pub(super) fn identity(settings: &mut IdentitySettings, walker: &mut dyn Walker) {
     let IdentitySettings { key_file } = settings;
     let mut keys = Section::begin(walker, "identity", "Who we are, for relays that ask (NIP-42).");
-    keys.key("key_file", key_file, "A file with the secret key, as nsec1… or 64 hexadecimal digits.");
+    keys.key("key_file", key_file, "A file with the secret key, as nsec1… or 64 hexadecimal digits. Without, one is generated and kept beside the store.");
 }
 
 pub(super) fn hook(settings: &mut HookSettings, walker: &mut dyn Walker) {

@@ -2,6 +2,7 @@
 //!
 //! Configurations are taken apart without a `..`, so that a new field does not compile until it stands here, too.
 
+mod control;
 mod daemon;
 mod discovery;
 mod relay;
@@ -13,9 +14,12 @@ use super::keys::{Name, Slot, Walker};
 
 /// Leads `walker` along all settings, in the order of the file.
 pub(super) fn walk(settings: &mut Settings, walker: &mut dyn Walker) {
-    let Settings { store, identity, relay, discovery, sync, sockets, hook, http, log, daemon } = settings;
+    let Settings { store, identity, access, control, relay, discovery, sync, sockets, hook, http, log, daemon } =
+        settings;
     daemon::store(store, walker);
     daemon::identity(identity, walker);
+    control::access(access, walker);
+    control::control(control, walker);
     relay::relay(relay, walker);
     discovery::discovery(discovery, walker);
     daemon::hook(hook, walker);

@@ -1,0 +1,117 @@
+//! The way of the control plane to the engine and to the relay service: what is to be gone by is brought to both as soon
+//! as it is on disk, and to each new engine before others can talk to it. And back: what happened at peers is written
+//! down from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::held::tell;
+use super::shared::{Commands, Shared};
+use crate::engine::Command;
+use crate::native::control::{Desired, Order};
+use crate::native::serve::RelayService;
+use crate::peer::{AccessRules, Peering};
+use crate::protocol::{PublicKey, RelayUrl};
+use crate::store::Store;
+
+/// What an engine was told of the control plane.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    access: Arc<AccessRules>,
+    identity: Option<PublicKey>,
+    peers: BTreeMap<RelayUrl, Peering>,
+}
+
+impl Told {
+    /// What an engine knows that was built just now: of no peer.
+    pub(super) fn new(desired: &Desired) -> Self {
+        Self { access: desired.access.clone(), identity: identity(desired), peers: BTreeMap::new() }
+    }
+}
+
+fn identity(desired: &Desired) -> Option<PublicKey> {
+    desired.identity.as_ref().map(|identity| identity.pubkey)
+}
+
+/// Tells the engine what it goes by from now on, as far as it does not know it: by `told`. Rules come before the peers
+/// that they are about.
+///
+/// # Errors
+/// There is no engine any more.
+pub(super) async fn bring(desired: &Desired, commands: &mut Commands, told: &mut Told) -> Result<(), String> {
+    if told.access != desired.access {
+        tell(commands, Command::SetAccess(desired.access.clone())).await?;
+        told.access = desired.access.clone();
+    }
+    if told.identity != identity(desired) {
+        tell(commands, Command::Renew).await?;
+        told.identity = identity(desired);
+    }
+    let peers: BTreeMap<RelayUrl, Peering> = desired.peerings().collect();
+    let gone: Vec<RelayUrl> = told.peers.keys().filter(|relay| !peers.contains_key(*relay)).cloned().collect();
+    for relay in gone {
+        tell(commands, Command::SetPeer { relay: relay.clone(), peering: None }).await?;
+        told.peers.remove(&relay);
+    }
+    for (relay, peering) in peers {
+        if told.peers.get(&relay) != Some(&peering) {
+            let boxed = Some(Box::new(peering.clone()));
+            tell(commands, Command::SetPeer { relay: relay.clone(), peering: boxed }).await?;
+            told.peers.insert(relay, peering);
+        }
+    }
+    Ok(())
+}
+
+/// Brings changes, and carries out orders, for as long as it is polled.
+pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService>>, mut orders: mpsc::Receiver<Order>) {
+    let mut desired = shared.control.watch();
+    let mut ticks = interval(shared.settings().control.bounds.marks_interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            Ok(()) = desired.changed() => {
+                let desired = desired.borrow_and_update().clone();
+                change(&shared, service.as_deref(), &desired).await;
+            }
+            Some(order) = orders.recv() => carry_out(&shared, order).await,
+            _ = ticks.tick() => if let Err(error) = shared.control.save_marks().await {
+                tracing::warn!("what happened last at peers is not written down: {error}");
+            },
+        }
+    }
+}
+
+/// Rules hold for clients first: the engine may take its time.
+async fn change(shared: &Shared, _service: Option<&RelayService>, desired: &Desired) {
+    let mut told = shared.told.lock().await;
+    // An engine that is being built hears of all that holds before it is linked.
+    let commands = shared.link.borrow().clone();
+    if let Some(mut commands) = commands
+        && let Err(error) = bring(desired, &mut commands, &mut told).await
+    {
+        tracing::debug!("what has changed waits for the next engine: {error}");
+    }
+}
+
+async fn carry_out(shared: &Shared, order: Order) {
+    match order {
+        Order::SyncNow { relay, done } => {
+            let commands = shared.link.borrow().clone();
+            let told = match commands {
+                Some(mut commands) => tell(&mut commands, Command::SyncNow { relay }).await,
+                None => Err("nothing is synced at the moment, as the store is read; try again".to_owned()),
+            };
+            // Nobody need wait for it any more.
+            drop(done.send(told));
+        }
+        Order::Brought { id, answer } => {
+            let contexts = shared.disk.contexts(vec![id]).await;
+            let context = contexts.map(|mut contexts| contexts.pop().flatten()).map_err(|error| error.to_string());
+            drop(answer.send(context));
+        }
+    }
+}

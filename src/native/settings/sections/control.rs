@@ -1,0 +1,47 @@
+//! The control plane: what is protected, who governs, and bounds.
+
+use crate::native::control::ControlBounds;
+use crate::native::settings::keys::{Section, Walker};
+use crate::native::settings::{AccessSettings, ControlSettings};
+
+pub(super) fn access(settings: &mut AccessSettings, walker: &mut dyn Walker) {
+    let AccessSettings { protected } = settings;
+    let about = "What is protected: it is for those only to whom a rule grants it (relaysync access grant), for clients \
+                 and for peers alike. Everything else is free to all.";
+    let mut keys = Section::begin(walker, "access", about);
+    keys.match_filters("protected", protected, "Events that satisfy one of these are protected.");
+}
+
+pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
+    let ControlSettings { socket, admins, bounds } = settings;
+    let ControlBounds {
+        peers_max,
+        spec_bytes_max,
+        rules_max,
+        protected_max,
+        match_bytes_max,
+        previous_keys_max,
+        file_bytes_max,
+        marks_interval,
+        orders_max,
+    } = bounds;
+    let about = "Who may govern the daemon while it runs: its identity, peers and access rules. What it is told is kept in \
+                 files beside the store.";
+    let mut keys = Section::begin(walker, "control", about);
+    keys.key_like(
+        "socket",
+        socket,
+        "\"/run/relaysync/control.socket\"",
+        "A unix socket for commands on this machine. Whoever can open it governs.",
+    );
+    keys.key("admins", admins, "The public keys of those who may govern over HTTP (NIP-98).");
+    keys.count("peers_max", peers_max, "Peers.");
+    keys.bytes("spec_bytes_max", spec_bytes_max, "A peer as it is configured, in JSON.");
+    keys.count("rules_max", rules_max, "Access rules.");
+    keys.count("protected_max", protected_max, "Filters that protect, beside access.protected.");
+    keys.bytes("match_bytes_max", match_bytes_max, "Such a filter, or that of a rule, in JSON.");
+    keys.count("previous_keys_max", previous_keys_max, "Former public keys that are remembered, ours and each peer's.");
+    keys.bytes_from(4096, "file_bytes_max", file_bytes_max, "The largest of the files beside the store.");
+    keys.duration("marks_interval", marks_interval, "What happened last at peers is written down at most so often.");
+    keys.count("orders_max", orders_max, "Orders, like that to sync at once, that wait.");
+}

@@ -1,0 +1,217 @@
+//! Is sync working? And if not, why, and what is to be done?
+
+use serde::{Deserialize, Serialize};
+
+use super::PeerSpec;
+use crate::engine::{GapReason, Phase, RelayReport};
+use crate::runtime::FailureKind;
+
+/// Is sync working? It speaks of links: what was rejected of what they brought is counted elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// In a word.
+    pub status: HealthStatus,
+    /// Peers.
+    pub servers_total: u64,
+    /// Of them, connected.
+    pub servers_connected: u64,
+    /// Those with which it is not working, and why.
+    pub servers_failing: Vec<FailingPeer>,
+    /// Those with which it is not working yet, though nothing is known to be wrong.
+    pub servers_pending: Vec<PendingPeer>,
+}
+
+/// Is sync working, in a word?
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HealthStatus {
+    /// Yes, with every peer that is enabled: it is connected and authenticated where asked, and what is wanted of it was
+    /// asked for, or is being asked for.
+    Ok,
+    /// Not with all of them, or not yet.
+    Degraded,
+    /// With none of them, and something is wrong with each.
+    Failing,
+    /// No peer is enabled.
+    Idle,
+}
+
+/// A peer with which sync is not working.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingPeer {
+    /// Its name.
+    pub id: String,
+    /// Why, for programs.
+    pub reason: FailureReason,
+    /// Why, and what to do, for people.
+    pub detail: String,
+}
+
+/// A peer with which sync is not working yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingPeer {
+    /// Its name.
+    pub id: String,
+    /// What is waited for.
+    pub detail: String,
+}
+
+/// Why sync is not working. In JSON one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FailureReason {
+    /// The link has failed.
+    Link(FailureKind),
+    /// Rules keep it from working.
+    Access(AccessDenied),
+}
+
+impl FailureReason {
+    /// Access rules, ours or the peer's, keep what is wanted from being synced.
+    pub const ACCESS_DENIED: Self = Self::Access(AccessDenied::AccessDenied);
+}
+
+/// The word for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AccessDenied {
+    /// Access rules, ours or the peer's, keep what is wanted from being synced.
+    AccessDenied,
+}
+
+/// How it stands with one peer that is enabled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PeerVerdict {
+    /// Sync is working.
+    Working,
+    /// Not yet: this is waited for.
+    Pending(String),
+    /// It is not.
+    Failing {
+        /// Why.
+        reason: FailureReason,
+        /// Why, and what to do.
+        detail: String,
+    },
+}
+
+impl PeerVerdict {
+    /// How it stands with the peer `spec`, by what the engine says of it, if it says something.
+    pub fn of(spec: &PeerSpec, report: Option<&RelayReport>) -> Self {
+        if spec.is_downgraded() {
+            return Self::link(FailureKind::TlsRequired, &format!("{} is not encrypted", spec.url));
+        }
+        let Some(report) = report else { return Self::Pending("syncing has not begun yet".to_owned()) };
+        if let Some(words) = &report.auth_refused {
+            return Self::link(FailureKind::AuthRefused, words);
+        }
+        if report.failures > 0
+            && let Some(kind) = report.failure
+        {
+            return Self::link(kind, report.last_error.as_deref().unwrap_or("the link has failed"));
+        }
+        if let Some(detail) = denial(report) {
+            return Self::Failing { reason: FailureReason::ACCESS_DENIED, detail };
+        }
+        match report.phase {
+            _ if !report.connected => Self::Pending("it is not connected yet".to_owned()),
+            Phase::Waiting | Phase::Connecting => Self::Pending("it is not connected yet".to_owned()),
+            Phase::Cooldown => Self::Pending("the relay wants rest".to_owned()),
+            Phase::Syncing | Phase::Live | Phase::Polling | Phase::Done => Self::Working,
+        }
+    }
+
+    fn link(kind: FailureKind, words: &str) -> Self {
+        Self::Failing { reason: FailureReason::Link(kind), detail: format!("{words}; {}", advice(kind)) }
+    }
+}
+
+/// What access rules keep from being synced: ours, or those of the peer.
+fn denial(report: &RelayReport) -> Option<String> {
+    if !report.denied.is_empty() {
+        let denied = report.denied.join("; ");
+        return Some(format!("our access rules do not allow it: {denied}; grant it by `relaysync access grant`"));
+    }
+    report.gaps.iter().find_map(|gap| {
+        let words = match &gap.reason {
+            GapReason::Refused(words) | GapReason::AuthRequired(words) => words,
+            GapReason::NotAccepted { reason, .. } if is_denial(reason) => reason,
+            _ => return None,
+        };
+        let words = if words.is_empty() { "without a word" } else { words };
+        Some(format!("the relay refuses ({words}); its operator must grant it to our key (`relaysync identity get`)"))
+    })
+}
+
+/// Does a relay refuse by these words for want of a right?
+fn is_denial(words: &str) -> bool {
+    ["restricted:", "auth-required:", "blocked:"].iter().any(|prefix| words.starts_with(prefix))
+}
+
+/// What an operator can do about a failure.
+fn advice(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::DnsFailed => "check the host name in url, and the name service of this machine",
+        FailureKind::PrivateAddress => "only public addresses are connected to: check url",
+        FailureKind::ConnectionRefused => "check that the relay runs, and host and port in url",
+        FailureKind::TlsRequired => "write wss:// in url, or \"disabled\" in tls.mode",
+        FailureKind::TlsFailed => {
+            "check the relay's certificate; if its owner has signed it, write \"pin\" in tls.verify, with its pin"
+        }
+        FailureKind::WrongHostName => "check url, or write the name that the certificate is for in tls.hostname",
+        FailureKind::CertificateExpired => "the relay needs a new certificate; check the clock of this machine, too",
+        FailureKind::WrongPin => {
+            "if the relay has a new key, ask its operator for the new pin and add it to tls.pins; else somebody is in \
+             between"
+        }
+        FailureKind::HandshakeFailed => "check that url is that of a relay, its path included",
+        FailureKind::TimedOut => "check that the relay runs, and that no firewall is in between",
+        FailureKind::ConnectionLost => "it is tried again by itself; if it stays so, ask the relay's operator",
+        FailureKind::ProtocolBroken => "check that url is that of a relay; if it is, its operator should know",
+        FailureKind::RateLimited => "it is tried again by itself; ask the relay's operator for more",
+        FailureKind::WrongIdentity => {
+            "check auth_pubkey and auth_pubkey_field; if the relay has a new key, grant it what the old one had"
+        }
+        FailureKind::AuthRefused => "the relay's operator must let our key in: tell it by `relaysync identity get`",
+    }
+}
+
+impl Health {
+    /// Of all peers, each with what the engine says of it, if it says something.
+    pub fn of<'p>(peers: impl IntoIterator<Item = (&'p PeerSpec, Option<&'p RelayReport>)>) -> Self {
+        let (mut total, mut enabled, mut connected) = (0, 0, 0);
+        let (mut failing, mut pending) = (Vec::new(), Vec::new());
+        for (spec, report) in peers {
+            total += 1;
+            if !spec.enabled {
+                continue;
+            }
+            enabled += 1;
+            connected += u64::from(report.is_some_and(|report| report.connected));
+            let id = spec.id.clone();
+            match PeerVerdict::of(spec, report) {
+                PeerVerdict::Working => {}
+                PeerVerdict::Pending(detail) => pending.push(PendingPeer { id, detail }),
+                PeerVerdict::Failing { reason, detail } => failing.push(FailingPeer { id, reason, detail }),
+            }
+        }
+        let status = match enabled {
+            0 => HealthStatus::Idle,
+            _ if failing.is_empty() && pending.is_empty() => HealthStatus::Ok,
+            enabled if failing.len() == enabled => HealthStatus::Failing,
+            _ => HealthStatus::Degraded,
+        };
+        Self {
+            status,
+            servers_total: total,
+            servers_connected: connected,
+            servers_failing: failing,
+            servers_pending: pending,
+        }
+    }
+
+    /// Is sync working with every peer that is enabled?
+    pub fn is_working(&self) -> bool {
+        self.status == HealthStatus::Ok
+    }
+}
