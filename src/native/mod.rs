@@ -13,6 +13,7 @@ mod http;
 mod link;
 mod pins;
 pub mod program;
+pub mod rpc;
 mod runtime;
 pub mod serve;
 pub mod settings;

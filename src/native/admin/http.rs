@@ -1,6 +1,7 @@
 //! Accepts connections and answers one request on each.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -24,6 +25,7 @@ use super::metrics::Metrics;
 use super::process::Process;
 use super::report::DaemonReport;
 use crate::native::NativeClock;
+use crate::native::rpc::{Rpc, Way};
 use crate::runtime::Clock;
 
 /// hyper takes no less.
@@ -38,6 +40,7 @@ pub(super) struct Desk {
     config: AdminConfig,
     clock: NativeClock,
     reports: watch::Receiver<Arc<DaemonReport>>,
+    rpc: Option<Rpc>,
 }
 
 /// The report as JSON, with its verdict.
@@ -49,9 +52,14 @@ struct Status<'r> {
 }
 
 impl Desk {
-    pub(super) fn new(config: AdminConfig, clock: NativeClock, reports: watch::Receiver<Arc<DaemonReport>>) -> Self {
+    pub(super) fn new(
+        config: AdminConfig,
+        clock: NativeClock,
+        reports: watch::Receiver<Arc<DaemonReport>>,
+        rpc: Option<Rpc>,
+    ) -> Self {
         let metrics = Metrics::new(config.prefix.clone(), config.relays_named_max);
-        Self { metrics: Mutex::new(metrics), config, clock, reports }
+        Self { metrics: Mutex::new(metrics), config, clock, reports, rpc }
     }
 
     /// Accepts for as long as it is polled.
@@ -74,9 +82,13 @@ impl Desk {
     }
 
     async fn talk(self: Arc<Self>, socket: TcpStream) {
+        let local = match socket.local_addr() {
+            Ok(local) => local,
+            Err(error) => return tracing::debug!("a question to the admin server: {error}"),
+        };
         let answer = |request: Request<Incoming>| {
-            let response = self.answer(request.method(), request.uri().path());
-            async { Ok::<_, Infallible>(response) }
+            let desk = self.clone();
+            async move { Ok::<_, Infallible>(desk.take(request, local).await) }
         };
         let mut http = http1::Builder::new();
         // Whoever asks again connects again: nobody holds a place that he does not use.
@@ -87,6 +99,16 @@ impl Desk {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!("a question to the admin server: {error}"),
             Err(_) => tracing::debug!("a question to the admin server took too long"),
+        }
+    }
+
+    /// Answers a question, or a call to the control plane.
+    async fn take(&self, request: Request<Incoming>, local: SocketAddr) -> Response<Full<Bytes>> {
+        match &self.rpc {
+            Some(rpc) if request.uri().path() == "/" && request.method() == Method::POST => {
+                rpc.answer(request, Way::Http { local, encrypted: false }).await
+            }
+            _ => self.answer(request.method(), request.uri().path()),
         }
     }
 

@@ -6,9 +6,10 @@
 //! | `/healthz` | 200 while the engine's loop moves, else 503 and why |
 //! | `/readyz` | 200 once the store is open, the index rebuilt and the relay service listening, else 503 and why |
 //! | `/status` | all of the report, as JSON |
+//! | `/` | a POST is a call to the [control plane](super::rpc) |
 //!
 //! Everything is made from the last [`DaemonReport`] that the daemon has published, so no question, and no number of
-//! them, touches the engine. Whoever reaches the address may ask: bind it to an address that only those reach who may
+//! them, touches the engine. Calls to the control plane are signed, the rest is not: whoever reaches the address may ask: bind it to an address that only those reach who may
 //! know.
 
 mod exposition;
@@ -34,6 +35,7 @@ pub use self::report::{
 };
 pub(crate) use self::report::{Standing, gaps_of};
 use super::NativeClock;
+use super::rpc::Rpc;
 use super::serve::BindError;
 
 /// A dashboard for Grafana, to be imported there. It asks for the prefix of the metrics.
@@ -95,10 +97,24 @@ impl AdminServer {
         clock: NativeClock,
         reports: watch::Receiver<Arc<DaemonReport>>,
     ) -> Result<Self, BindError> {
+        Self::bind_with(addr, config, clock, reports, None).await
+    }
+
+    /// The same; calls to the control plane are answered by `rpc`.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind_with(
+        addr: SocketAddr,
+        config: AdminConfig,
+        clock: NativeClock,
+        reports: watch::Receiver<Arc<DaemonReport>>,
+        rpc: Option<Rpc>,
+    ) -> Result<Self, BindError> {
         let fault = |error| BindError { addr, error };
         let listener = TcpListener::bind(addr).await.map_err(fault)?;
         let local_addr = listener.local_addr().map_err(fault)?;
-        let task = tokio::spawn(http::Desk::new(config, clock, reports).run(listener));
+        let task = tokio::spawn(http::Desk::new(config, clock, reports, rpc).run(listener));
         Ok(Self { local_addr, task })
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use crate::native::ConfigError;
 use crate::native::control::ControlError;
 use crate::native::hook::HookError;
+#[cfg(unix)]
+use crate::native::rpc::SocketError;
 use crate::native::serve::BindError;
 use crate::native::store::StoreError;
 
@@ -15,6 +17,9 @@ pub enum DaemonError {
     Store(StoreError),
     /// The control plane's files cannot be used, or our secret key cannot.
     Control(ControlError),
+    /// The control plane's socket cannot be made.
+    #[cfg(unix)]
+    Socket(SocketError),
     /// The hook cannot begin.
     Hook(HookError),
     /// An address cannot be listened on.
@@ -28,6 +33,8 @@ impl fmt::Display for DaemonError {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::Control(error) => error.fmt(f),
+            #[cfg(unix)]
+            Self::Socket(error) => error.fmt(f),
             Self::Hook(error) => error.fmt(f),
             Self::Bind(error) => error.fmt(f),
             Self::Sockets(error) => error.fmt(f),
@@ -40,6 +47,8 @@ impl std::error::Error for DaemonError {
         match self {
             Self::Store(error) => Some(error),
             Self::Control(error) => Some(error),
+            #[cfg(unix)]
+            Self::Socket(error) => Some(error),
             Self::Hook(error) => Some(error),
             Self::Bind(error) => Some(error),
             Self::Sockets(error) => Some(error),
@@ -56,6 +65,13 @@ impl From<StoreError> for DaemonError {
 impl From<ControlError> for DaemonError {
     fn from(error: ControlError) -> Self {
         Self::Control(error)
+    }
+}
+
+#[cfg(unix)]
+impl From<SocketError> for DaemonError {
+    fn from(error: SocketError) -> Self {
+        Self::Socket(error)
     }
 }
 

@@ -44,6 +44,9 @@ use self::shared::Shared;
 use super::admin::{AdminServer, DaemonReport};
 use super::control::{Control, ControlConfig, Secret};
 use super::feed::FedStore;
+use super::rpc::Rpc;
+#[cfg(unix)]
+use super::rpc::RpcSocket;
 use super::serve::{RelayService, Ties, docket};
 use super::settings::Settings;
 use super::{NativeClock, NativeRuntime};
@@ -56,6 +59,8 @@ pub struct Daemon {
     hooked: Arc<Hooked>,
     service: Option<Arc<RelayService>>,
     admin: Option<AdminServer>,
+    #[cfg(unix)]
+    socket: Option<RpcSocket>,
     reports: watch::Receiver<Arc<DaemonReport>>,
     engine: JoinHandle<()>,
     court: Option<JoinHandle<()>>,
@@ -79,13 +84,14 @@ impl Daemon {
         let shared = Arc::new(Shared::new(settings, clock, disk, control));
         let settings = shared.settings();
 
+        let rpc = Rpc::new(shared.control.clone(), settings.rpc());
         let ours = FedStore::new(hooked.clone(), false);
         let mut feeds = vec![ours.feed().clone()];
         let (service, court) = match settings.relay.listen {
             Some(address) => {
                 let theirs = Arc::new(FedStore::new(hooked.clone(), true));
                 feeds.push(theirs.feed().clone());
-                let (service, court) = serve(&shared, &ours, theirs, address).await?;
+                let (service, court) = serve(&shared, &ours, theirs, rpc.clone(), address).await?;
                 (Some(Arc::new(service)), court)
             }
             None => (None, None),
@@ -96,7 +102,8 @@ impl Daemon {
         let admin = match settings.http.listen {
             Some(address) => {
                 let admin = settings.http.admin.clone();
-                let server = AdminServer::bind(address, admin, shared.clock.clone(), reports.clone()).await?;
+                let (clock, reports) = (shared.clock.clone(), reports.clone());
+                let server = AdminServer::bind_with(address, admin, clock, reports, Some(rpc.clone())).await?;
                 tracing::info!("metrics and status are at http://{}", server.local_addr());
                 Some(server)
             }
@@ -105,8 +112,22 @@ impl Daemon {
         let reporter = tokio::spawn(reporter.run());
         let orders = shared.control.attach();
         let steward = tokio::spawn(steward::attend(shared.clone(), service.clone(), orders));
+        #[cfg(unix)]
+        let socket = listen_locally(&settings, rpc)?;
         let engine = tokio::spawn(engine::keep(shared.clone(), runtime));
-        Ok(Self { shared, hooked, service, admin, reports, engine, court, reporter, steward })
+        Ok(Self {
+            shared,
+            hooked,
+            service,
+            admin,
+            #[cfg(unix)]
+            socket,
+            reports,
+            engine,
+            court,
+            reporter,
+            steward,
+        })
     }
 
     /// The URL of the embedded relay for clients on this machine; `None` if there is none.
@@ -162,6 +183,8 @@ impl Daemon {
     }
 
     async fn drain(self) {
+        #[cfg(unix)]
+        drop(self.socket);
         let Self { shared, hooked, service, admin, engine, court, reporter, steward, .. } = self;
         for (part, task) in [("the reporter", reporter), ("the steward", steward)] {
             task.abort();
@@ -195,6 +218,22 @@ async fn open_control(settings: &Settings, keys: Option<Keys>) -> Result<Control
     Ok(control)
 }
 
+/// Takes calls on this machine. Where nobody has said where, a place that will not do is no reason not to start.
+#[cfg(unix)]
+fn listen_locally(settings: &Settings, rpc: Rpc) -> Result<Option<RpcSocket>, DaemonError> {
+    match RpcSocket::bind(&settings.control_socket(), rpc) {
+        Ok(socket) => {
+            tracing::info!("commands are taken at the socket {}", settings.control_socket().display());
+            Ok(Some(socket))
+        }
+        Err(error) if settings.control.socket.is_some() => Err(error.into()),
+        Err(error) => {
+            tracing::warn!("`relaysync peer` and its like find nobody: {error}");
+            Ok(None)
+        }
+    }
+}
+
 /// Says how a part of the daemon has ended, if not as it should.
 fn ended(part: &str, result: Result<(), tokio::task::JoinError>) {
     if let Err(error) = result
@@ -209,11 +248,12 @@ async fn serve(
     shared: &Arc<Shared>,
     ours: &FedStore<Hooked>,
     theirs: Arc<FedStore<Hooked>>,
+    rpc: Rpc,
     address: SocketAddr,
 ) -> Result<(RelayService, Option<JoinHandle<()>>), DaemonError> {
     let settings = shared.settings();
     let feed = Some(ours.feed().subscribe(settings.daemon.feed));
-    let mut ties = Ties { judge: None, feed };
+    let mut ties = Ties { feed, rpc: Some(rpc), ..Ties::default() };
     let mut court = None;
     if settings.discovery.enabled {
         let (judge, docket) = docket(theirs.feed().subscribe(settings.daemon.feed));

@@ -53,19 +53,8 @@ pub(super) async fn reload(
         reloaded.changed.retain(|name| !name.starts_with(HOOK));
         reloaded.faults.push(error.to_string());
     }
-    // The files may have changed, whatever they are called.
-    if let (Some(tls), Some(service)) = (&tls, service) {
-        match service.set_tls(tls) {
-            Ok(_) => {
-                new.relay.tls_cert_file.clone_from(&settings.relay.tls_cert_file);
-                new.relay.tls_key_file.clone_from(&settings.relay.tls_key_file);
-                tracing::info!("the relay's certificate was read again");
-            }
-            Err(error) => {
-                reloaded.changed.retain(|name| !name.starts_with(TLS));
-                reloaded.faults.push(format!("the relay's certificate stays as it was: {error}"));
-            }
-        }
+    if let (Some(_), Some(service)) = (&tls, service) {
+        renew_certificate(service, settings, &mut new, &mut reloaded);
     }
     new.access.protected.clone_from(&settings.access.protected);
     new.control.admins.clone_from(&settings.control.admins);
@@ -81,6 +70,22 @@ pub(super) async fn reload(
         tracing::debug!("the new rules of discovery wait for the next engine: {error}");
     }
     reloaded
+}
+
+/// Has the relay service read its certificate again: the files may have changed, whatever they are called.
+fn renew_certificate(service: &RelayService, settings: &Settings, new: &mut Settings, reloaded: &mut Reloaded) {
+    let Some(files) = settings.relay.tls() else { return };
+    match service.set_tls(&files) {
+        Ok(_) => {
+            new.relay.tls_cert_file = Some(files.cert_file);
+            new.relay.tls_key_file = Some(files.key_file);
+            tracing::info!("the relay's certificate was read again");
+        }
+        Err(error) => {
+            reloaded.changed.retain(|name| !name.starts_with(TLS));
+            reloaded.faults.push(format!("the relay's certificate stays as it was: {error}"));
+        }
+    }
 }
 
 /// Tells the engine the rules of discovery that hold, if it goes by others: by `rules`.

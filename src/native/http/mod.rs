@@ -10,10 +10,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(super) use self::client::{HttpClient, HttpUrl};
 pub(super) use self::info::relay_info;
-use super::link::Link;
 
 /// Bytes of an answer's head, at most.
 const HEAD_BYTES_MAX: usize = 32 << 10;
@@ -29,7 +29,11 @@ pub(super) struct Answer {
 }
 
 /// Sends `request` over `link` and reads the answer, of its body `body_bytes_max` at most. No redirect is followed.
-async fn exchange(link: Link, request: Request<Full<Bytes>>, body_bytes_max: usize) -> Result<Answer, hyper::Error> {
+pub(super) async fn exchange(
+    link: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    body_bytes_max: usize,
+) -> Result<Answer, hyper::Error> {
     let (mut sender, connection) =
         http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(link)).await?;
     let answer = async move {

@@ -32,6 +32,7 @@ use super::visitors::{Visit, Visitors};
 use super::{ServiceConfig, stopped};
 use crate::native::NativeClock;
 use crate::native::link::Link;
+use crate::native::rpc::{Rpc, Way};
 use crate::protocol::hex;
 use crate::runtime::Clock;
 use crate::serve::ClientId;
@@ -42,6 +43,7 @@ pub(super) struct Doors {
     config: Arc<ServiceConfig>,
     links: Links,
     encryption: Encryption,
+    rpc: Option<Rpc>,
     is_stopping: watch::Receiver<bool>,
     /// The relay information document.
     relay_info: Bytes,
@@ -68,13 +70,14 @@ impl Doors {
         config: Arc<ServiceConfig>,
         links: Links,
         encryption: Encryption,
+        rpc: Option<Rpc>,
         is_stopping: watch::Receiver<bool>,
         turned_away: Arc<AtomicU64>,
     ) -> Self {
         let relay_info = serde_json::to_vec(&config.serve.relay_info()).expect("it has only strings and numbers");
         let random = rustls::crypto::ring::default_provider().secure_random;
         let (relay_info, clock) = (relay_info.into(), NativeClock::new());
-        Self { config, links, encryption, is_stopping, relay_info, random, clock, turned_away }
+        Self { config, links, encryption, rpc, is_stopping, relay_info, random, clock, turned_away }
     }
 
     /// Accepts until the service stops, then waits for the connections to end.
@@ -126,26 +129,28 @@ impl Doors {
         if let Err(error) = socket.set_nodelay(true) {
             return tracing::debug!("client {} is gone already: {error}", client.0);
         }
+        let local = socket.local_addr();
         let mut is_stopping = self.is_stopping.clone();
         let link = tokio::select! {
             link = self.encryption.welcome(socket) => link,
             () = stopped(&mut is_stopping) => return,
         };
-        let link = match link {
-            Ok(link) => link,
+        let (local, link) = match local.and_then(|local| Ok((local, link?))) {
+            Ok(connected) => connected,
             Err(error) => return tracing::debug!("client {}: {error}", client.0),
         };
         let refusal =
             welcome.refusal.or((link.is_encrypted() != self.encryption.is_on()).then_some(StatusCode::BAD_REQUEST));
+        let way = Way::Http { local, encrypted: link.is_encrypted() };
         let upgrade = Mutex::new(None);
-        let answer = |request| {
-            let response = match refusal {
-                None => self.answer(request, &upgrade),
+        let (doors, upgrade_wanted) = (&self, &upgrade);
+        let answer = |request| async move {
+            Ok::<_, Infallible>(match refusal {
+                None => doors.take(request, way, upgrade_wanted).await,
                 Some(StatusCode::BAD_REQUEST) => plain(StatusCode::BAD_REQUEST, "connect by wss:// or https://\n"),
                 Some(StatusCode::SERVICE_UNAVAILABLE) => plain(StatusCode::SERVICE_UNAVAILABLE, "too many clients\n"),
                 Some(status) => plain(status, "too many connections from your address\n"),
-            };
-            async { Ok::<_, Infallible>(response) }
+            })
         };
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(self.config.request_max);
@@ -196,6 +201,21 @@ impl Doors {
         Some(WebSocketStream::from_partially_read(socket, read, Role::Server, Some(config)).await)
     }
 
+    /// Answers a call to the control plane, or anything else that is asked.
+    async fn take(
+        &self,
+        request: Request<Incoming>,
+        way: Way,
+        upgrade: &Mutex<Option<OnUpgrade>>,
+    ) -> Response<Full<Bytes>> {
+        match &self.rpc {
+            Some(rpc) if Rpc::is_call(request.method(), request.headers()) => {
+                for_any_origin(rpc.answer(request, way).await)
+            }
+            _ => self.answer(request, upgrade),
+        }
+    }
+
     fn answer(&self, mut request: Request<Incoming>, upgrade: &Mutex<Option<OnUpgrade>>) -> Response<Full<Bytes>> {
         let wants = |name, value: &str| header_has(request.headers(), &name, value);
         if request.method() == Method::OPTIONS {
@@ -227,15 +247,20 @@ fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
     body(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
 }
 
-/// A response that pages of any origin may read, as NIP-11 demands.
 fn body(status: StatusCode, content_type: &'static str, body: Bytes) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(body));
     *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    for_any_origin(response)
+}
+
+/// A response that pages of any origin may read, as NIP-11 demands.
+fn for_any_origin(mut response: Response<Full<Bytes>>) -> Response<Full<Bytes>> {
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*"));
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, OPTIONS"));
+    // The star does not mean the one that signs calls.
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, Authorization"));
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, OPTIONS"));
     response
 }
 

@@ -30,6 +30,7 @@ use tokio::task::JoinHandle;
 
 use crate::ingest::Verified;
 use crate::native::feed::FeedReceiver;
+use crate::native::rpc::Rpc;
 use crate::protocol::{Event, RelayUrl};
 use crate::serve::{Counters, ServeConfig};
 use crate::store::Store;
@@ -123,6 +124,8 @@ pub struct Ties {
     pub judge: Option<Judge>,
     /// Tells of what others put into the store, so that subscribers get it.
     pub feed: Option<FeedReceiver>,
+    /// Answers calls to the control plane.
+    pub rpc: Option<Rpc>,
 }
 
 /// The service could not start to listen.
@@ -223,7 +226,7 @@ impl RelayService {
         let shutdown_max = config.shutdown_max;
         let turned_away = Arc::<AtomicU64>::default();
         let encryption = encryption::Encryption::new(encrypting, &config);
-        let doors = http::Doors::new(config, links, encryption, is_stopping, turned_away.clone());
+        let doors = http::Doors::new(config, links, encryption, ties.rpc, is_stopping, turned_away.clone());
         let doors = tokio::spawn(doors.run(listener));
         Ok(Self { local_addr, tls, requests, stopping, shutdown_max, turned_away, hub, doors })
     }

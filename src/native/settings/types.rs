@@ -14,6 +14,7 @@ use crate::native::admin::AdminConfig;
 use crate::native::control::{ControlBounds, ControlConfig};
 use crate::native::feed::FeedBounds;
 use crate::native::hook::{HookConfig, HookTarget, HookUrl};
+use crate::native::rpc::RpcConfig;
 use crate::native::serve::{ServiceConfig, TlsFiles};
 use crate::native::store::{NativeStore, NativeStoreConfig};
 use crate::protocol::{Filter, PublicKey, RelayUrl};
@@ -50,6 +51,9 @@ pub struct Settings {
 
 /// How often the daemon wants to know how far things are.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What is behind the store's name, for the socket beside it.
+const SOCKET_ENDING: &str = ".socket";
 
 impl Default for Settings {
     fn default() -> Self {
@@ -121,6 +125,20 @@ impl Settings {
         }
     }
 
+    /// How calls over HTTP are to be taken.
+    pub fn rpc(&self) -> RpcConfig {
+        self.control.rpc.clone().at(&self.relay.urls)
+    }
+
+    /// Where commands on this machine find the daemon that runs with these settings.
+    pub fn control_socket(&self) -> PathBuf {
+        self.control.socket.clone().unwrap_or_else(|| {
+            let mut path = NativeStore::file_at(&self.store.path).into_os_string();
+            path.push(SOCKET_ENDING);
+            path.into()
+        })
+    }
+
     /// How relays are to be discovered; `None` for not at all.
     pub fn discover(&self) -> Option<DiscoverConfig> {
         let mut config = self.discovery.config.clone();
@@ -162,12 +180,14 @@ pub struct AccessSettings {
 /// Who may govern the daemon, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ControlSettings {
-    /// A unix socket for commands on this machine; `None` for none.
+    /// A unix socket for commands on this machine; `None` for one beside the store: see [`Settings::control_socket`].
     pub socket: Option<PathBuf>,
     /// The keys that may govern over HTTP (NIP-98).
     pub admins: BTreeSet<PublicKey>,
     /// Every bound.
     pub bounds: ControlBounds,
+    /// How calls over HTTP are taken. Its URLs are those beside [`RelaySettings::urls`]: see [`Settings::rpc`].
+    pub rpc: RpcConfig,
 }
 
 /// Our own relay: embedded, beside, or none.

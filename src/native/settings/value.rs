@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use nostr::nips::nip19::{FromBech32, Nip19Coordinate};
 
+use url::Url;
+
 use super::raw::{Fault, Raw};
 use crate::discover::{Accept, service_url};
 use crate::native::admin::MetricPrefix;
@@ -253,6 +255,22 @@ impl Text for RelayUrl {
             let reason = error.reason.split(';').next().unwrap_or_default();
             format!("{text:?} is no relay URL: {reason}")
         })
+    }
+
+    fn text(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for Url {
+    const FORM: &'static str = "an http or https URL, like \"https://relay.example/\"";
+    const EXAMPLE: &'static str = "\"https://relay.example/\"";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match Self::parse(text) {
+            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+            _ => Err(format!("{text:?} is no such URL")),
+        }
     }
 
     fn text(&self) -> String {

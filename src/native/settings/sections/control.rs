@@ -1,6 +1,7 @@
 //! The control plane: what is protected, who governs, and bounds.
 
 use crate::native::control::ControlBounds;
+use crate::native::rpc::RpcConfig;
 use crate::native::settings::keys::{Section, Walker};
 use crate::native::settings::{AccessSettings, ControlSettings};
 
@@ -13,7 +14,7 @@ pub(super) fn access(settings: &mut AccessSettings, walker: &mut dyn Walker) {
 }
 
 pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
-    let ControlSettings { socket, admins, bounds } = settings;
+    let ControlSettings { socket, admins, bounds, rpc } = settings;
     let ControlBounds {
         peers_max,
         spec_bytes_max,
@@ -25,6 +26,17 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
         marks_interval,
         orders_max,
     } = bounds;
+    let RpcConfig {
+        urls,
+        body_bytes_max,
+        body_time_max,
+        auth_age_max,
+        auth_ids_max,
+        calls_per_minute_max,
+        calls_max,
+        socket_connections_max,
+        socket_time_max,
+    } = rpc;
     let about = "Who may govern the daemon while it runs: its identity, peers and access rules. What it is told is kept in \
                  files beside the store.";
     let mut keys = Section::begin(walker, "control", about);
@@ -32,9 +44,10 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
         "socket",
         socket,
         "\"/run/relaysync/control.socket\"",
-        "A unix socket for commands on this machine. Whoever can open it governs.",
+        "A unix socket for commands on this machine, for the owner of the process alone; without this, beside the store.",
     );
     keys.key("admins", admins, "The public keys of those who may govern over HTTP (NIP-98).");
+    keys.key("urls", urls, "URLs under which they reach the daemon, beside relay.urls and the addresses listened on.");
     keys.count("peers_max", peers_max, "Peers.");
     keys.bytes("spec_bytes_max", spec_bytes_max, "A peer as it is configured, in JSON.");
     keys.count("rules_max", rules_max, "Access rules.");
@@ -44,4 +57,12 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
     keys.bytes_from(4096, "file_bytes_max", file_bytes_max, "The largest of the files beside the store.");
     keys.duration("marks_interval", marks_interval, "What happened last at peers is written down at most so often.");
     keys.count("orders_max", orders_max, "Orders, like that to sync at once, that wait.");
+    keys.bytes("body_bytes_max", body_bytes_max, "The size of a call.");
+    keys.duration("body_time_max", body_time_max, "All of a call must have come within this time.");
+    keys.duration("auth_age_max", auth_age_max, "The time of a call's signature may be off by this, either way.");
+    keys.count("auth_ids_max", auth_ids_max, "Signatures that are remembered, so that none is taken twice.");
+    keys.count("calls_per_minute_max", calls_per_minute_max, "Calls over HTTP in a minute.");
+    keys.count("calls_max", calls_max, "Calls that are carried out at once.");
+    keys.count("socket_connections_max", socket_connections_max, "Connections open at once to the socket.");
+    keys.duration("socket_time_max", socket_time_max, "A connection to the socket lasts no longer than this.");
 }
