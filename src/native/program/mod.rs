@@ -2,6 +2,7 @@
 
 pub mod arguments;
 mod config;
+mod control;
 mod count;
 mod demo;
 mod exit;
@@ -61,6 +62,9 @@ enum Command {
     Count(count::CountArguments),
     Config(config::ConfigArguments),
     Status(status::StatusArguments),
+    Peer(control::PeerArguments),
+    Identity(control::IdentityArguments),
+    Access(control::AccessArguments),
     Demo(demo::DemoArguments),
     #[cfg(feature = "testing")]
     Sim(sim::SimArguments),
@@ -118,6 +122,9 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Count(arguments) => or_interrupted(count::run(arguments)).await,
         Command::Config(arguments) => config::run(arguments),
         Command::Status(arguments) => status::run(arguments).await,
+        Command::Peer(arguments) => or_interrupted(control::peer(arguments)).await,
+        Command::Identity(arguments) => or_interrupted(control::identity(arguments)).await,
+        Command::Access(arguments) => or_interrupted(control::access(arguments)).await,
         Command::Demo(arguments) => demo::run(arguments).await,
         #[cfg(feature = "testing")]
         Command::Sim(arguments) => sim::run(arguments).await,

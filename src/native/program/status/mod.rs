@@ -2,6 +2,8 @@
 
 mod text;
 
+pub(super) use text::{printable, words};
+
 use std::io::IsTerminal;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -221,18 +221,23 @@ fn hint(reason: &GapReason) -> Option<&'static str> {
     }
 }
 
-/// The words of somebody else, fit for a terminal: on one line, without what moves the cursor, and not too long.
-fn words(text: impl Display) -> String {
-    let text = text.to_string();
-    // Marks that turn the direction of the text are as bad as escape sequences.
-    let is_turning = |char| matches!(char, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_harmful = |char: char| char.is_control() || is_turning(char);
-    let mut chars = text.chars().map(|char| if is_harmful(char) { ' ' } else { char });
+/// The words of somebody else, fit for a terminal, and not too long.
+pub(in crate::native::program) fn words(text: impl Display) -> String {
+    let text = printable(&text.to_string());
+    let mut chars = text.chars();
     let mut words: String = chars.by_ref().take(WORDS_CHARS_MAX).collect();
     if chars.next().is_some() {
         words.push('…');
     }
     words
+}
+
+/// The text on one line, without what moves the cursor.
+pub(in crate::native::program) fn printable(text: &str) -> String {
+    // Marks that turn the direction of the text are as bad as escape sequences.
+    let is_turning = |char| matches!(char, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let is_harmful = |char: char| char.is_control() || is_turning(char);
+    text.chars().map(|char| if is_harmful(char) { ' ' } else { char }).collect()
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
