@@ -158,9 +158,8 @@ impl<R: Runtime> Driver<R> {
                 tracing::debug!(?conn, %reason, "closing");
                 self.close(conn);
             }
-            Effect::FetchInfo { dial } => self.report(move |runtime| async move {
-                let result = runtime.connector().relay_info(&dial).await;
-                Input::RelayInfo { relay: dial.url, result }
+            Effect::FetchInfo { conn, dial } => self.report(move |runtime| async move {
+                Input::RelayInfo { conn, result: runtime.connector().relay_info(&dial).await }
             }),
             Effect::Verify { ticket, events, look_up: true } => {
                 self.report(move |runtime| verify_unknown(runtime, ticket, events))

@@ -41,6 +41,11 @@ pub struct Config {
     pub connect_spacing: Duration,
     /// A connection attempt is given up after this.
     pub connect_timeout: Duration,
+    /// A peer's information document (NIP-11), by which it proves who it is, is awaited this long once it is connected.
+    pub identity_timeout: Duration,
+    /// How often, within `live_retry`, all is asked of a peer again at once because it has accepted
+    /// our authentication once more, as it may show more since then. Beyond it, that is left to the next look at gaps.
+    pub auth_renewals_max: u32,
     /// Attempts in a row that brought nothing useful, before a one-shot job gives a relay up.
     pub attempts_max: u32,
     /// The backoff after the first failure; it doubles with each further one.
@@ -202,6 +207,8 @@ impl Default for Config {
             connects_at_once_max: 16,
             connect_spacing: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(10),
+            identity_timeout: Duration::from_secs(10),
+            auth_renewals_max: 8,
             attempts_max: u32::MAX,
             backoff_base: Duration::from_secs(5),
             backoff_max: Duration::from_secs(3600),
@@ -318,6 +325,16 @@ impl Direction {
     /// Are events published?
     pub fn is_up(self) -> bool {
         self != Self::Down
+    }
+
+    /// The direction of what goes down, or up, or both; `None` for neither.
+    pub fn of(is_down: bool, is_up: bool) -> Option<Self> {
+        match (is_down, is_up) {
+            (true, true) => Some(Self::Both),
+            (true, false) => Some(Self::Down),
+            (false, true) => Some(Self::Up),
+            (false, false) => None,
+        }
     }
 }
 

@@ -9,7 +9,8 @@ use crate::ingest::Source;
 use crate::protocol::Event;
 
 /// How relays are synced that were discovered: followed, downwards.
-const DISCOVERED: RelayOptions = RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false };
+pub(super) const DISCOVERED: RelayOptions =
+    RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false };
 
 /// Where an event comes from that the engine has not brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

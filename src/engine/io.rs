@@ -116,8 +116,8 @@ pub enum Input {
     },
     /// The answer to [`Effect::FetchInfo`].
     RelayInfo {
-        /// The relay.
-        relay: RelayUrl,
+        /// For which connection.
+        conn: ConnId,
         /// The document's text.
         result: Result<String, ConnectError>,
     },
@@ -198,6 +198,8 @@ pub enum Effect {
     },
     /// Fetch the relay information document (NIP-11).
     FetchInfo {
+        /// For the answer: the connection that it is fetched for.
+        conn: ConnId,
         /// Whose.
         dial: Dial,
     },

@@ -12,12 +12,15 @@ use crate::runtime::Instant;
 /// Who waits for a set: the relay's number and its history.
 pub(super) type Waiter = (usize, HistoryId);
 
+/// What a set has: of a filter, what may be seen.
+type Choice = (FilterKey, View);
+
 /// Sets loaded or being loaded.
 #[derive(Debug)]
 pub(super) struct ItemCache {
     age_max: Duration,
-    loading: BTreeMap<Ticket, (FilterKey, Vec<Waiter>)>,
-    loaded: BTreeMap<FilterKey, (Arc<ItemSet>, Instant)>,
+    loading: BTreeMap<Ticket, (Choice, Vec<Waiter>)>,
+    loaded: BTreeMap<Choice, (Arc<ItemSet>, Instant)>,
 }
 
 /// What to do for a history that wants a set.
@@ -36,18 +39,18 @@ impl ItemCache {
         Self { age_max, loading: BTreeMap::new(), loaded: BTreeMap::new() }
     }
 
-    pub(super) fn want(&mut self, key: &FilterKey, waiter: Waiter, now: Instant, tickets: &mut Tickets) -> Wanted {
-        if let Some((set, at)) = self.loaded.get(key)
+    pub(super) fn want(&mut self, choice: &Choice, waiter: Waiter, now: Instant, tickets: &mut Tickets) -> Wanted {
+        if let Some((set, at)) = self.loaded.get(choice)
             && now - *at <= self.age_max
         {
             return Wanted::Ready(set.clone());
         }
-        if let Some((_, waiters)) = self.loading.values_mut().find(|(loading, _)| loading == key) {
+        if let Some((_, waiters)) = self.loading.values_mut().find(|(loading, _)| loading == choice) {
             waiters.push(waiter);
             return Wanted::Waiting;
         }
         let ticket = tickets.next();
-        self.loading.insert(ticket, (key.clone(), vec![waiter]));
+        self.loading.insert(ticket, (choice.clone(), vec![waiter]));
         Wanted::Load(ticket)
     }
 
@@ -58,9 +61,9 @@ impl ItemCache {
         set: Option<&Arc<ItemSet>>,
         now: Instant,
     ) -> Option<Vec<Waiter>> {
-        let (key, waiters) = self.loading.remove(&ticket)?;
+        let (choice, waiters) = self.loading.remove(&ticket)?;
         if let Some(set) = set {
-            self.loaded.insert(key, (set.clone(), now));
+            self.loaded.insert(choice, (set.clone(), now));
         }
         Some(waiters)
     }
@@ -75,9 +78,9 @@ impl ItemCache {
         self.loading.len()
     }
 
-    /// Forgets a set, so that the next history sees what is held by then.
+    /// Forgets a filter's sets, so that the next history sees what is held by then.
     pub(super) fn forget(&mut self, key: &FilterKey) {
-        self.loaded.remove(key);
+        self.loaded.retain(|(of, _), _| of != key);
     }
 
     /// Forgets sets that no history uses any more.
@@ -87,8 +90,8 @@ impl ItemCache {
     }
 }
 
-/// A whole filter's set.
-pub(super) fn load(filter: &Arc<Filter>, ticket: Ticket) -> super::Effect {
-    let (filter, window, view) = (filter.clone(), Window::of(filter), View::all());
+/// A whole filter's set, as far as `view` shows it.
+pub(super) fn load(filter: &Arc<Filter>, view: View, ticket: Ticket) -> super::Effect {
+    let (filter, window) = (filter.clone(), Window::of(filter));
     super::Effect::LoadItems { ticket, filter, window, view }
 }

@@ -9,6 +9,7 @@ mod discovery;
 mod io;
 mod items;
 mod pace;
+mod peers;
 mod planted;
 mod refused;
 mod registry;
@@ -18,6 +19,7 @@ mod sizes;
 mod tickets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 pub use config::{Config, Direction, RelayOptions};
 pub use discovery::Origin;
@@ -31,9 +33,10 @@ pub use sizes::Sizes;
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::discover::{DiscoverConfig, Discovery, Rules};
-use crate::ingest::{Keep, Outcomes, Pipeline, Work};
+use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Source, Work};
+use crate::peer::AccessRules;
 use crate::plan::Pack;
-use crate::protocol::{FilterKey, RelayUrl};
+use crate::protocol::{Event, FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
 use crate::store::{Coverage, Snapshot};
 use items::ItemCache;
@@ -62,6 +65,7 @@ pub struct Engine {
     discovery: Option<Discovery>,
     rules: Rules,
     refused: Refused,
+    access: Arc<AccessRules>,
     /// Discovery waits to be told of all that is held.
     awaits_held: bool,
     /// Relays that are published to.
@@ -113,6 +117,7 @@ impl Engine {
             discovery: config.discovery.clone().map(|discovery| Discovery::new(discovery, now.instant)),
             rules: config.discovery.as_ref().map(DiscoverConfig::rules).unwrap_or_default(),
             refused: Refused::default(),
+            access: config.access.clone(),
             awaits_held: config.awaits_held,
             up: BTreeSet::new(),
             stopping: false,
@@ -146,7 +151,7 @@ impl Engine {
             Input::Disconnected { conn, reason } => {
                 self.with_conn(conn, |relay, ctx| relay.handle_disconnected(&reason, ctx))
             }
-            Input::RelayInfo { relay, result } => self.handle_info(&relay, result),
+            Input::RelayInfo { conn, result } => self.with_conn(conn, |relay, ctx| relay.handle_info(result, ctx)),
             Input::Verified { ticket, result } => {
                 let (outcomes, again) =
                     self.pipeline.handle_verified(ticket, result, now.instant, &self.config, &mut self.tickets);
@@ -214,6 +219,7 @@ impl Engine {
             discovery: &mut self.discovery,
             rules: self.rules,
             refused: &mut self.refused,
+            access: &self.access,
         };
         act(relay, &mut ctx);
         let after = relay.conn();
@@ -245,23 +251,26 @@ impl Engine {
                 }
                 let number = self.register(relay);
                 self.ended = false;
-                self.note_options(number, options);
                 self.with_relay(number, |relay, ctx| {
                     relay.is_configured = true;
                     relay.set_interests(interests, options, ctx);
                 });
+                self.note_ways(number);
             }
             Command::ChangeInterests { relay, added, removed, options } => {
                 if !self.stopping {
                     let number = self.register(relay);
-                    self.note_options(number, options);
                     self.with_relay(number, |relay, ctx| {
                         relay.is_configured = true;
                         relay.change_interests(added, &removed, options, ctx);
                     });
+                    self.note_ways(number);
                 }
             }
-            Command::SetPeer { .. } | Command::SetAccess(_) | Command::Renew | Command::SyncNow { .. } => {}
+            Command::SetPeer { relay, peering } => self.set_peer(relay, peering),
+            Command::SetAccess(access) => self.set_access(access),
+            Command::Renew => self.each_relay(|relay, ctx| relay.handle_new_key(ctx)),
+            Command::SyncNow { relay } => self.sync_now(&relay),
             Command::Discover(config) => self.discover(*config),
             Command::Accepted { events, origin } => self.accept(&events, origin),
             Command::AllHeld => self.awaits_held = false,
@@ -275,8 +284,8 @@ impl Engine {
     }
 
     /// Knows which relays are published to, and what of the events that are stored is to be seen again therefore.
-    fn note_options(&mut self, number: usize, options: RelayOptions) {
-        match options.direction.is_up() && options.live {
+    fn note_ways(&mut self, number: usize) {
+        match self.relays.get(number).is_some_and(Relay::is_passed_on_to) {
             true => self.up.insert(number),
             false => self.up.remove(&number),
         };
@@ -312,14 +321,6 @@ impl Engine {
     fn wake(&mut self) {
         for number in 0..self.relays.len() {
             self.with_relay(number, |relay, ctx| relay.handle_wake(ctx));
-        }
-    }
-
-    fn handle_info(&mut self, relay: &RelayUrl, result: Result<String, crate::runtime::ConnectError>) {
-        match (self.by_url.get(relay).copied(), result) {
-            (Some(number), Ok(text)) => self.with_relay(number, |relay, _| relay.handle_info(&text)),
-            (_, Err(error)) => tracing::debug!(%relay, %error, "no relay information document"),
-            (None, Ok(_)) => {}
         }
     }
 
@@ -414,17 +415,22 @@ impl Engine {
     }
 
     fn poll_pipeline(&mut self) {
-        while let Some(work) = self.pipeline.poll(self.now.instant, &self.config, self.now.unix_secs, &mut self.tickets)
-        {
+        loop {
+            let admit = |source: Source, event: &Event| match self.relays.get(source.relay) {
+                Some(relay) => relay.admit(source, event, &self.access),
+                None => Admission::Free,
+            };
+            let Some(work) = self.pipeline.poll(self.now, &self.config, &mut self.tickets, admit) else { return };
             self.emit_work(work);
         }
     }
 
     fn emit_work(&mut self, work: Work) {
-        self.out.push_back(match work {
-            Work::Verify { ticket, events, look_up } => Effect::Verify { ticket, events, look_up },
-            Work::Commit(ticket, batch) => Effect::Commit { ticket, batch },
-        });
+        match work {
+            Work::Verify { ticket, events, look_up } => self.out.push_back(Effect::Verify { ticket, events, look_up }),
+            Work::Commit(ticket, batch) => self.out.push_back(Effect::Commit { ticket, batch }),
+            Work::Settled(outcomes) => self.handle_outcomes(outcomes),
+        }
     }
 
     /// Tells the embedder how far things are, and of the end.
@@ -459,8 +465,7 @@ impl Engine {
     fn publish_again(&mut self) -> bool {
         let stored: u64 = self.relays.iter().map(|relay| relay.stored).sum();
         let fresh = stored > std::mem::replace(&mut self.stored_before, stored);
-        let ups: Vec<usize> =
-            (0..self.relays.len()).filter(|number| self.relays[*number].options().direction.is_up()).collect();
+        let ups: Vec<usize> = (0..self.relays.len()).filter(|number| self.relays[*number].is_up()).collect();
         let several = self.relays.len() > 1;
         if !fresh
             || !several

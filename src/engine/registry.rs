@@ -22,6 +22,10 @@ impl Engine {
             }
         }
         self.by_url.insert(url, number);
+        // It is nobody yet, and has its rights as such.
+        self.with_relay(number, |relay, ctx| {
+            relay.handle_rights(ctx);
+        });
         number
     }
 

@@ -54,10 +54,19 @@ impl Publish {
         self.loaded.extend(records.into_iter().flatten().map(|record| (record, 1)));
     }
 
-    /// The JSON of the next event to send, if there is one and room for it.
-    pub fn poll_send(&mut self, now: Instant, in_flight_max: usize) -> Option<Record> {
+    /// The next event to send, if there is one and room for it. Those that the relay may not have are dropped here: what
+    /// was offered, loaded or sent before may not be for it any more.
+    pub fn poll_send(
+        &mut self,
+        now: Instant,
+        in_flight_max: usize,
+        may_have: impl Fn(&Record) -> bool,
+    ) -> Option<Record> {
         if self.in_flight.len() >= in_flight_max.max(1) {
             return None;
+        }
+        while let Some((record, _)) = self.loaded.pop_front_if(|(record, _)| !may_have(record)) {
+            self.queued.remove(&record.id);
         }
         let (record, attempt) = self.loaded.pop_front()?;
         self.in_flight.insert(record.id, (record.clone(), now, attempt));

@@ -5,5 +5,5 @@ mod pipeline;
 mod verify;
 
 pub use keep::Keep;
-pub use pipeline::{Outcomes, Pipeline, Settled, Source, Work};
+pub use pipeline::{Admission, Outcomes, Pipeline, Settled, Source, Work};
 pub use verify::{Invalid, Verdict, Verified, verify};

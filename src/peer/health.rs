@@ -1,5 +1,7 @@
 //! Is sync working? And if not, why, and what is to be done?
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::PeerSpec;
@@ -64,6 +66,13 @@ pub enum FailureReason {
     Link(FailureKind),
     /// Rules keep it from working.
     Access(AccessDenied),
+}
+
+impl fmt::Display for FailureReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // serde writes units of enums by their names.
+        self.serialize(f)
+    }
 }
 
 impl FailureReason {
@@ -215,3 +224,6 @@ impl Health {
         self.status == HealthStatus::Ok
     }
 }
+
+#[cfg(test)]
+mod tests;

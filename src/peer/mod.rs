@@ -22,15 +22,17 @@ mod rule;
 mod spec;
 mod state;
 mod stats;
+pub(crate) mod subset;
 mod terms;
 mod view;
 
-pub use access::{AccessRules, Capability, Rule};
+pub use access::{AccessChanges, AccessRules, Audience, Capability, FilterVerdict, MatchError, Rule, check_match};
 pub use health::{AccessDenied, FailingPeer, FailureReason, Health, HealthStatus, PeerVerdict, PendingPeer};
 pub use mistake::{SpecMistake, SpecMistakes};
 pub use pin::{Pin, PinError, PinScope};
 pub use spec::{Metadata, PeerAuth, PeerSpec, SyncMode};
 pub use state::{LastError, PeerMarks, PeerState, WorkerState};
 pub use stats::{PeerStats, SyncStats, Tally};
+pub use subset::COVER_VALUES_MAX;
 pub use terms::{IdentityField, Peering, Terms, TlsMode, TlsTerms, Verify};
 pub use view::View;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::subset;
 use crate::protocol::Filter;
 use crate::protocol::filter::matches;
 
@@ -43,5 +44,15 @@ impl View {
     pub fn shows(&self, event: &nostr::event::Event) -> bool {
         let is_any = |filters: &[Filter]| filters.iter().any(|filter| matches(filter, event));
         !is_any(&self.hidden) || is_any(&self.shown)
+    }
+
+    /// The hidden filters that something may satisfy that satisfies `filter`.
+    pub fn hidden_in<'f>(&'f self, filter: &'f Filter) -> impl Iterator<Item = &'f Filter> {
+        self.hidden.iter().filter(|hidden| subset::meet(hidden, filter))
+    }
+
+    /// The shown ones.
+    pub fn shown_in<'f>(&'f self, filter: &'f Filter) -> impl Iterator<Item = &'f Filter> {
+        self.shown.iter().filter(|shown| subset::meet(shown, filter))
     }
 }

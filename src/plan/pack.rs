@@ -126,6 +126,11 @@ impl Pack {
         self.0.content == Content::Announcements
     }
 
+    /// Is this a filter of the caller's?
+    pub fn is_opaque(&self) -> bool {
+        matches!(self.0.content, Content::Opaque(_))
+    }
+
     /// The layer whose packs can be merged with this one: 2 for repositories, 3 for roots.
     pub fn layer(&self) -> Option<u8> {
         match self.0.content {

@@ -86,6 +86,18 @@ impl Packs {
         target.into_iter().for_each(|interest| self.add(interest));
     }
 
+    /// The filters of the caller's become these and no others.
+    pub fn set_opaque(&mut self, target: &BTreeSet<Interest>) {
+        let gone: Vec<Interest> = self.opaque().filter(|held| !target.contains(held)).cloned().collect();
+        gone.iter().for_each(|interest| self.remove(interest));
+        target.iter().for_each(|interest| self.add(interest.clone()));
+    }
+
+    /// All packs.
+    pub fn iter(&self) -> impl Iterator<Item = &Pack> {
+        self.bundles.values().flatten()
+    }
+
     /// Is nothing wanted?
     pub fn is_empty(&self) -> bool {
         self.bundle_of.is_empty() && self.unpacked.is_empty()
@@ -110,7 +122,8 @@ impl Packs {
             || self.opaque().any(|interest| matches!(interest, Interest::Opaque(filter) if matches(filter, event)))
     }
 
-    fn opaque(&self) -> impl Iterator<Item = &Interest> {
+    /// Of what is wanted, the filters of the caller's.
+    pub fn opaque(&self) -> impl Iterator<Item = &Interest> {
         // The variant that is ordered last: everything from the smallest that it has.
         let packed = self.bundle_of.keys().rev().take_while(|interest| matches!(interest, Interest::Opaque(_)));
         packed.chain(self.unpacked.iter().rev().take_while(|interest| matches!(interest, Interest::Opaque(_))))

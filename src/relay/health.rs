@@ -79,6 +79,11 @@ impl Health {
         self.retry_at = self.retry_at.min(soonest);
     }
 
+    /// What the last failures were due to is mended, as far as we know: the relay may be tried at once. A cooldown stays.
+    pub fn forget_backoff(&mut self) {
+        self.retry_at = None;
+    }
+
     /// We closed the connection ourselves, for no fault.
     pub fn record_closed(&mut self) {
         self.connected = false;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::engine::{ConnId, HistoryId};
+use crate::protocol::PublicKey;
 use crate::runtime::{Instant, Now};
 
 /// What a subscription is for. A history's events go to the machine named here.
@@ -59,7 +60,14 @@ pub enum Link {
         /// When it is given up.
         give_up_at: Instant,
     },
-    /// The socket is open.
+    /// The socket is open, and the relay has yet to prove who it is: until then nothing is said to it, and nothing taken.
+    Proving {
+        /// The connection.
+        conn: ConnId,
+        /// When it is given up.
+        give_up_at: Instant,
+    },
+    /// The socket is open, and the relay is who it should be.
     Up {
         /// The connection.
         conn: ConnId,
@@ -75,8 +83,12 @@ pub struct Auth {
     pub awaiting: Option<String>,
     /// The challenge whose answer is being signed.
     pub signing: Option<String>,
+    /// Who that event is by.
+    pub key: Option<PublicKey>,
     /// The relay said yes.
     pub accepted: bool,
+    /// The relay has answered a request before it said yes.
+    pub answered_before: bool,
     /// The relay, or our signer, said no.
     pub refused: Option<String>,
     /// How often requests were refused although we were authenticated, since the relay last served one.
@@ -130,7 +142,7 @@ impl Default for Session {
 }
 
 impl Session {
-    /// The connection, if it is open.
+    /// The connection, if it is open and anything may be said on it.
     pub fn conn(&self) -> Option<ConnId> {
         match self.link {
             Link::Up { conn } => Some(conn),
@@ -142,7 +154,7 @@ impl Session {
     pub fn any_conn(&self) -> Option<ConnId> {
         match self.link {
             Link::Down => None,
-            Link::Connecting { conn, .. } | Link::Up { conn } => Some(conn),
+            Link::Connecting { conn, .. } | Link::Proving { conn, .. } | Link::Up { conn } => Some(conn),
         }
     }
 
@@ -206,7 +218,7 @@ impl Session {
         self.subscriptions.get_mut(&id)
     }
 
-    /// The connection is open.
+    /// The connection is open, and the relay is who it should be.
     pub fn handle_connected(&mut self, conn: ConnId, now: Now) {
         self.link = Link::Up { conn };
         self.connected_at = now.instant;

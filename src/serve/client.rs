@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::io::{ClientId, ServeEffect};
 use super::merge::Merge;
 use super::rates::Rates;
+use crate::peer::{Audience, View};
 use crate::protocol::message::relay;
 use crate::protocol::{Event, Filter, ItemView, PublicKey, Window, filter};
 use crate::runtime::Instant;
@@ -92,8 +93,11 @@ impl Client {
         }
     }
 
-    /// Offers an event that was accepted just now to all subscriptions.
-    pub(super) fn offer(&mut self, out: &mut Outbox, event: &Event) {
+    /// Offers an event that was accepted just now to all subscriptions. A protected one comes with its audience.
+    pub(super) fn offer(&mut self, out: &mut Outbox, event: &Event, audience: Option<&mut Audience<'_>>) {
+        if audience.is_some_and(|audience| !audience.has(&self.keys)) {
+            return;
+        }
         let mut subscriptions = std::mem::take(&mut self.subscriptions);
         for (id, subscription) in &mut subscriptions {
             if subscription.filters.iter().any(|filter| filter::matches(filter, event)) {
@@ -189,7 +193,11 @@ impl Subscription {
 pub(super) struct Session {
     /// Tells it from others that had or will have its id.
     pub(super) serial: u64,
+    /// What it is about, without its window and limit.
+    pub(super) filter: Filter,
     pub(super) window: Window,
+    /// What of it the client sees.
+    pub(super) view: View,
     pub(super) state: SessionState,
     /// When the client last said something.
     pub(super) heard_at: Instant,

@@ -164,7 +164,7 @@ impl ServeConfig {
                 max_limit: Some(self.page_events_max as u64),
                 default_limit: Some(self.page_events_default.min(self.page_events_max) as u64),
                 auth_required: Some(self.auth_required),
-                restricted_writes: Some(self.auth_required || self.judged),
+                restricted_writes: Some(self.auth_required || self.judged || !self.access.is_open()),
             },
         }
     }

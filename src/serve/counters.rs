@@ -39,6 +39,11 @@ pub struct Counters {
     pub frames_rate_limited: u64,
     /// Connections that were ended because too much waited for all clients together, and most for these.
     pub clients_cut_for_all: u64,
+    /// REQs, COUNTs and NEG-OPENs, among those refused, and subscriptions and reconciliations ended by a change of the
+    /// rules, that asked for protected events which the client may not read.
+    pub reads_forbidden: u64,
+    /// Events of clients, among those refused, that are protected and that the client may not write.
+    pub writes_forbidden: u64,
     /// Filters that the page cap cut short.
     pub pages_capped: u64,
     /// COUNTs answered.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::io::{ClientId, Ticket, Tickets};
+use crate::peer::View;
 use crate::protocol::{Event, Filter, Item, ItemSet, Window, filter};
 use crate::runtime::Instant;
 
@@ -24,7 +25,7 @@ pub(super) struct Bounds {
     pub(super) age_max: Duration,
 }
 
-/// Sets by filter, without its window and limit, and window.
+/// Sets by filter, without its window and limit, window, and what is seen of it.
 #[derive(Debug)]
 pub(super) struct ItemSets {
     bounds: Bounds,
@@ -37,6 +38,7 @@ pub(super) struct ItemSets {
 struct Scope {
     filter: Filter,
     window: Window,
+    view: View,
 }
 
 #[derive(Debug)]
@@ -74,26 +76,27 @@ impl ItemSets {
         Self { bounds, kept: Vec::new(), loading: Vec::new() }
     }
 
-    /// Asks for a set that has the items of `filter` (which has no window and limit) in `window`, and maybe more
-    /// outside of it.
+    /// Asks for a set that has the items of `filter` (which has no window and limit) that are seen through `view` in
+    /// `window`, and maybe more outside of it.
     pub(super) fn request(
         &mut self,
         filter: &Filter,
         window: Window,
+        view: &View,
         waiter: Waiter,
         tickets: &mut Tickets,
         now: Instant,
     ) -> Found {
         let age_max = self.bounds.age_max;
         self.kept.retain(|kept| now.since(kept.read_at) < age_max);
-        if let Some(index) = self.kept.iter().position(|kept| kept.scope.covers(filter, window)) {
+        if let Some(index) = self.kept.iter().position(|kept| kept.scope.covers(filter, window, view)) {
             let mut kept = self.kept.remove(index);
             kept.merge();
             let set = kept.set.clone();
             self.kept.push(kept);
             return Found::Set(set);
         }
-        if let Some(loading) = self.loading.iter_mut().find(|loading| loading.scope.covers(filter, window)) {
+        if let Some(loading) = self.loading.iter_mut().find(|loading| loading.scope.covers(filter, window, view)) {
             // What was removed since that read began must not be offered to those who ask only now.
             if !loading.stale {
                 loading.waiters.push(waiter);
@@ -101,7 +104,7 @@ impl ItemSets {
             }
         }
         let ticket = tickets.issue();
-        let scope = Scope { filter: filter.clone(), window };
+        let scope = Scope { filter: filter.clone(), window, view: view.clone() };
         self.loading.push(Loading { ticket, scope, waiters: vec![waiter], added: Vec::new(), stale: false });
         Found::Read(ticket)
     }
@@ -168,12 +171,12 @@ impl Kept {
 }
 
 impl Scope {
-    fn covers(&self, filter: &Filter, window: Window) -> bool {
-        self.filter == *filter && self.window.intersect(&window) == window
+    fn covers(&self, filter: &Filter, window: Window, view: &View) -> bool {
+        self.filter == *filter && self.window.intersect(&window) == window && self.view == *view
     }
 
     fn has(&self, event: &Event) -> bool {
-        self.window.contains(event.created_at_secs()) && filter::matches(&self.filter, event)
+        self.window.contains(event.created_at_secs()) && filter::matches(&self.filter, event) && self.view.shows(event)
     }
 
     /// May `event`, just stored, have removed something that this scope has?

@@ -5,8 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use super::access::Views;
 use super::config::ServeConfig;
-use crate::peer::View;
 use crate::protocol::message::EoseHint;
 use crate::protocol::{Filter, filter};
 use crate::store::{Cursor, Page, Query, Record};
@@ -15,6 +15,8 @@ use crate::store::{Cursor, Page, Query, Record};
 #[derive(Debug)]
 pub(super) struct Merge {
     streams: Vec<Stream>,
+    /// What is seen of what each filter selects.
+    views: Views,
     bytes_max: usize,
     is_begun: bool,
 }
@@ -40,7 +42,7 @@ struct Stream {
 const PAGE_BYTES_MIN: usize = 32 * 1024;
 
 impl Merge {
-    pub(super) fn new(filters: &[Filter], config: &ServeConfig) -> Self {
+    pub(super) fn new(filters: &[Filter], views: Views, config: &ServeConfig) -> Self {
         let stream = |filter: &Filter| {
             let room = if filter::is_void(filter) { 0 } else { config.page_events(filter.limit) };
             Stream {
@@ -55,18 +57,18 @@ impl Merge {
             }
         };
         let bytes_max = (config.read_bytes_max / filters.len().max(1)).max(PAGE_BYTES_MIN);
-        Self { streams: filters.iter().map(stream).collect(), bytes_max, is_begun: false }
+        Self { streams: filters.iter().map(stream).collect(), views, bytes_max, is_begun: false }
     }
 
     /// Queries, `queries_max` at most, for streams that have run dry, each with the stream's number.
     pub(super) fn asks(&mut self, queries_max: usize, now_secs: u64) -> Vec<(usize, Query)> {
         self.is_begun = true;
-        let bytes_max = self.bytes_max;
+        let (bytes_max, views) = (self.bytes_max, &self.views);
         let is_dry = |stream: &Stream| !stream.asked && !stream.ended && stream.buffer.is_empty();
         let ask = |(number, stream): (usize, &mut Stream)| {
             stream.asked = true;
             let (filter, after, limit) = (stream.filter.clone(), stream.after, stream.room);
-            (number, Query { filter, after, limit, bytes_max, now_secs, view: View::all() })
+            (number, Query { filter, after, limit, bytes_max, now_secs, view: views.at(number) })
         };
         let dry = self.streams.iter_mut().enumerate().filter(|(_, stream)| is_dry(stream));
         dry.take(queries_max).map(ask).collect()
@@ -81,6 +83,11 @@ impl Merge {
         stream.ended = page.next.is_none() || stream.room == 0;
         stream.after = page.next;
         stream.buffer.extend(page.records);
+    }
+
+    /// What is seen of what each filter selects.
+    pub(super) fn views(&self) -> &Views {
+        &self.views
     }
 
     /// Has anything been asked for?

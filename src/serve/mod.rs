@@ -4,6 +4,7 @@
 //! service; driven by a simulation it is the honest relay there. Events of clients take the [`Intake`], the one write
 //! path: verify → judge → commit → fan out.
 
+mod access;
 mod auth;
 mod client;
 mod config;

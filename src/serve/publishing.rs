@@ -1,10 +1,11 @@
 //! EVENT: into the intake, out to the subscribers, and the OK in between.
 
-use super::client::InFlight;
+use super::client::{Client, InFlight};
 use super::intake::{IntakeWork, Settled};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::server::Server;
 use crate::ingest::{Invalid, Verdict, Verified};
+use crate::peer::{AccessRules, Audience, Capability};
 use crate::protocol::hex;
 use crate::protocol::message::{event_of_frame, relay};
 use crate::protocol::{Event, EventId, RelayUrl};
@@ -62,6 +63,18 @@ impl Server {
         }
         if embeds_protected(event) {
             return Some("blocked: a repost must not embed a protected event (NIP-70)");
+        }
+        if publishes_protected(event, &self.config.access) {
+            return Some("blocked: a repost must not embed an event that is protected here");
+        }
+        if self.config.access.protects(event) && !self.config.access.grants(&client.keys, Capability::SyncWrite, event)
+        {
+            self.counters.writes_forbidden += 1;
+            if client.keys.is_empty() {
+                client.challenge(&mut self.out);
+                return Some("auth-required: this event is protected here, authenticate first (NIP-42)");
+            }
+            return Some("restricted: this event is protected here, and your key may not write it");
         }
         // AUTH events are for one relay's eyes, never for its subscribers (NIP-42).
         (event.kind_number() == super::auth::KIND).then_some("invalid: send AUTH events by AUTH")
@@ -146,7 +159,7 @@ impl Server {
     }
 
     fn settle(&mut self, publisher: Publisher, settled: Settled) {
-        let (accepted, reason) = verdict(&settled);
+        let (accepted, reason) = if self.is_untold(&publisher, &settled) { (true, "") } else { verdict(&settled) };
         match &settled {
             Settled::Committed(event, outcome @ (Outcome::Stored | Outcome::Ephemeral)) => {
                 self.counters.events_stored += u64::from(*outcome == Outcome::Stored);
@@ -160,6 +173,15 @@ impl Server {
         let Some(client) = self.clients.get_mut(&publisher.client) else { return };
         client.send(&mut self.out, relay::ok(&publisher.event.to_hex(), accepted, reason));
         client.pending_bytes -= publisher.bytes;
+    }
+
+    /// Is what became of an event not for its publisher to know, who may write what it may not read? That the event, or a
+    /// newer one, is held already would tell of what others have written.
+    fn is_untold(&self, publisher: &Publisher, settled: &Settled) -> bool {
+        let Settled::Committed(event, outcome) = settled else { return false };
+        let tells = matches!(outcome, Outcome::Duplicate | Outcome::Superseded | Outcome::Deleted | Outcome::Vanished);
+        let may_read = |client: &Client| self.config.access.grants(&client.keys, Capability::SyncRead, event);
+        tells && self.config.access.protects(event) && !self.clients.get(&publisher.client).is_some_and(may_read)
     }
 
     /// Reads on from those that were ahead of the store, once it has caught up.
@@ -183,8 +205,9 @@ impl Server {
         if is_stored {
             self.sets.stored(event);
         }
+        let mut audience = Audience::of(&self.config.access, event);
         for client in self.clients.values_mut() {
-            client.offer(&mut self.out, event);
+            client.offer(&mut self.out, event, audience.as_mut());
         }
     }
 }
@@ -205,6 +228,13 @@ fn embeds_protected(event: &Event) -> bool {
     matches!(event.kind_number(), 6 | 16)
         && serde_json::from_str(&event.content)
             .is_ok_and(|Embedded { tags }| tags.iter().any(|tag| tag.first().is_some_and(|name| name == "-")))
+}
+
+/// Is it a repost that would show all what they may not read?
+fn publishes_protected(event: &Event, rules: &AccessRules) -> bool {
+    let is_repost = !rules.is_open() && matches!(event.kind_number(), 6 | 16);
+    let embedded = || Event::parse(event.content.clone().into_bytes().into());
+    is_repost && !rules.protects(event) && embedded().is_ok_and(|embedded| rules.protects(&embedded))
 }
 
 /// What OK says of an event.

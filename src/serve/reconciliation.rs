@@ -8,7 +8,6 @@ use super::client::{Session, SessionState};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::item_sets::{Found, Waiter};
 use super::server::{Job, Server};
-use crate::peer::View;
 use crate::protocol::message::relay;
 use crate::protocol::{Filter, ItemSet, ItemView, Window, hex};
 use crate::runtime::Now;
@@ -37,31 +36,30 @@ impl Server {
             (None, None) => return self.neg_refuse(id, name, "invalid: the message is not hexadecimal", None),
             (None, Some(message)) => message,
         };
+        let view = match self.views(id, std::slice::from_ref(&filter)) {
+            Ok(views) => views.at(0),
+            Err(reason) => return self.neg_refuse(id, name, reason, None),
+        };
         self.counters.negentropy += 1;
         let window = Window::of(&filter);
         let bare = Filter { since: None, until: None, limit: None, ..filter };
         let serial = self.serial();
         let state = SessionState::Loading { message };
-        let session = Session { serial, window, state, heard_at: now.instant };
+        let heard_at = now.instant;
+        let session = Session { serial, filter: bare.clone(), window, view: view.clone(), state, heard_at };
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.sessions.insert(name.to_owned(), session);
         let sweep_at = now.instant + self.sweep_every();
         self.sweep_at.get_or_insert(sweep_at);
 
         let waiter = Waiter { client: id, session: name.to_owned(), serial };
-        match self.sets.request(&bare, window, waiter.clone(), &mut self.tickets, now.instant) {
+        match self.sets.request(&bare, window, &view, waiter.clone(), &mut self.tickets, now.instant) {
             Found::Set(set) => self.begin(&waiter, &set),
             Found::Awaited => {}
             Found::Read(ticket) => {
                 self.counters.item_sets_read += 1;
                 let now_secs = now.unix_secs;
-                self.out.effects.push_back(ServeEffect::Items {
-                    ticket,
-                    filter: bare,
-                    window,
-                    view: View::all(),
-                    now_secs,
-                });
+                self.out.effects.push_back(ServeEffect::Items { ticket, filter: bare, window, view, now_secs });
             }
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::access::CHANGED;
 use super::client::{InFlight, Subscription};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::merge::Merge;
 use super::server::{Job, Server};
-use crate::peer::View;
 use crate::protocol::Filter;
 use crate::protocol::message::{EoseHint, relay};
 use crate::runtime::Now;
@@ -14,22 +14,31 @@ use crate::store::Page;
 
 impl Server {
     pub(super) fn req(&mut self, id: ClientId, subscription: &str, filters: Vec<Filter>, now: Now) {
-        if let Some(reason) = self.req_objection(id, subscription, &filters) {
-            self.counters.requests_refused += 1;
-            let Some(client) = self.clients.get_mut(&id) else { return };
-            // A REQ that is refused leaves nothing of an older one with its id.
-            client.unsubscribe(&mut self.out, subscription);
-            return client.send(&mut self.out, relay::closed(subscription, &reason));
-        }
+        let views = match self.req_objection(id, subscription, &filters) {
+            Some(reason) => Err(reason),
+            None => self.views(id, &filters).map_err(Into::into),
+        };
+        let views = match views {
+            Ok(views) => views,
+            Err(reason) => return self.refuse_req(id, subscription, &reason),
+        };
         self.counters.requests += 1;
         let serial = self.serial();
-        let stored = Some(Merge::new(&filters, &self.config));
+        let stored = Some(Merge::new(&filters, views, &self.config));
         let Some(client) = self.clients.get_mut(&id) else { return };
         client.unsubscribe(&mut self.out, subscription);
         let (sent, held, in_flight) = (BTreeSet::new(), Vec::new(), InFlight::default());
         let fresh = Subscription { serial, filters, stored, sent, in_flight, held };
         client.subscriptions.insert(subscription.to_owned(), fresh);
         self.proceed(id, subscription, now);
+    }
+
+    fn refuse_req(&mut self, id: ClientId, subscription: &str, reason: &str) {
+        self.counters.requests_refused += 1;
+        let Some(client) = self.clients.get_mut(&id) else { return };
+        // A REQ that is refused leaves nothing of an older one with its id.
+        client.unsubscribe(&mut self.out, subscription);
+        client.send(&mut self.out, relay::closed(subscription, reason));
     }
 
     fn req_objection(&mut self, id: ClientId, subscription: &str, filters: &[Filter]) -> Option<String> {
@@ -126,24 +135,39 @@ impl Server {
     }
 
     pub(super) fn count(&mut self, id: ClientId, subscription: &str, filters: Vec<Filter>, now: Now) {
-        let objection = self.objection(id, subscription).or_else(|| self.filters_objection(&filters));
+        let views = match self.count_objection(id, subscription, &filters) {
+            Some(reason) => Err(reason),
+            None => self.views(id, &filters).map_err(Into::into),
+        };
         let Some(client) = self.clients.get_mut(&id) else { return };
-        let max = self.config.counts_max;
-        let busy = || (client.counts >= max).then(|| format!("rate-limited: too many COUNTs at once, at most {max}"));
-        if let Some(reason) = objection.or_else(busy) {
-            self.counters.counts_refused += 1;
-            return client.send(&mut self.out, relay::closed(subscription, &reason));
-        }
+        let view = match views {
+            Ok(views) => views.together(),
+            Err(reason) => {
+                self.counters.counts_refused += 1;
+                return client.send(&mut self.out, relay::closed(subscription, &reason));
+            }
+        };
         self.counters.counts += 1;
         client.counts += 1;
         let ticket = self.tickets.issue();
-        self.jobs.insert(ticket, Job::Count { client: id, subscription: subscription.to_owned() });
-        self.out.effects.push_back(ServeEffect::Count { ticket, filters, view: View::all(), now_secs: now.unix_secs });
+        let (subscription, access_changes) = (subscription.to_owned(), self.access_changes);
+        self.jobs.insert(ticket, Job::Count { client: id, subscription, access_changes });
+        self.out.effects.push_back(ServeEffect::Count { ticket, filters, view, now_secs: now.unix_secs });
+    }
+
+    fn count_objection(&mut self, id: ClientId, subscription: &str, filters: &[Filter]) -> Option<String> {
+        if let Some(reason) = self.objection(id, subscription).or_else(|| self.filters_objection(filters)) {
+            return Some(reason);
+        }
+        let max = self.config.counts_max;
+        let in_flight = self.clients.get(&id)?.counts;
+        (in_flight >= max).then(|| format!("rate-limited: too many COUNTs at once, at most {max}"))
     }
 
     pub(super) fn counted(&mut self, ticket: Ticket, count: Result<u64, WorkFault>) {
-        let Some(Job::Count { client, subscription }) = self.jobs.remove(&ticket) else { return };
+        let Some(Job::Count { client, subscription, access_changes }) = self.jobs.remove(&ticket) else { return };
         let answer = match count {
+            _ if access_changes != self.access_changes => relay::closed(&subscription, CHANGED),
             Ok(count) => relay::count(&subscription, count),
             Err(fault) => {
                 self.fault("counting events", &fault);

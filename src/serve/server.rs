@@ -34,15 +34,31 @@ pub struct Server {
     pub(super) pending_bytes: usize,
     /// Clients that are not read from, because they or all together are ahead of the store.
     pub(super) paused: BTreeSet<ClientId>,
+    /// How often the access rules have changed.
+    pub(super) access_changes: u64,
     serials: u64,
 }
 
 /// Whom a result is for.
 #[derive(Debug)]
 pub(super) enum Job {
-    Read { client: ClientId, subscription: String, serial: u64, stream: usize },
-    Count { client: ClientId, subscription: String },
-    Answer { client: ClientId, session: String, serial: u64 },
+    Read {
+        client: ClientId,
+        subscription: String,
+        serial: u64,
+        stream: usize,
+    },
+    /// What was asked for after so many changes of the access rules.
+    Count {
+        client: ClientId,
+        subscription: String,
+        access_changes: u64,
+    },
+    Answer {
+        client: ClientId,
+        session: String,
+        serial: u64,
+    },
 }
 
 impl Server {
@@ -65,6 +81,7 @@ impl Server {
             elsewhere: (0, 0),
             pending_bytes: 0,
             paused: BTreeSet::new(),
+            access_changes: 0,
             serials: 0,
             config,
         }
@@ -73,7 +90,7 @@ impl Server {
     /// Takes in what happened. Nothing that a client does is an error.
     pub fn handle(&mut self, input: ServeInput, now: Now) {
         match input {
-            ServeInput::Access(rules) => self.config.access = rules,
+            ServeInput::Access(rules) => self.access(rules, now),
             ServeInput::Opened { client, challenge } => self.opened(client, challenge),
             ServeInput::Closed { client } => drop(self.forget(client)),
             ServeInput::Frame { client, frame } => self.frame(client, &frame, now),
@@ -131,7 +148,8 @@ impl Server {
     fn opened(&mut self, id: ClientId, challenge: String) {
         self.counters.clients += 1;
         let mut client = Client::new(id, challenge);
-        if self.config.auth_required {
+        // What is hidden from strangers is left out without a word: who may see more is to say so before it asks.
+        if self.config.auth_required || !self.config.access.is_open() {
             client.challenge(&mut self.out);
         }
         self.clients.insert(id, client);

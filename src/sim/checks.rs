@@ -71,6 +71,11 @@ impl Watch {
         self.asked.clear();
     }
 
+    /// The engine may try at once, whatever its backoff was.
+    pub(super) fn forget_attempt(&mut self) {
+        self.attempted = None;
+    }
+
     fn handle_connect(&mut self, relay: &RelayUrl, conn: ConnId, now: Instant, config: &Config) {
         if let Some((_, before)) = self.attempted.replace((conn, now)) {
             let wait = now - before;
@@ -165,13 +170,14 @@ fn split(text: &str) -> (&str, &str) {
 impl World {
     /// An engine is about to learn what an honest relay states of its limits: from then on it must keep to them.
     pub(super) fn note_info(&mut self, engine: EngineId, input: &Input) {
-        if let Input::RelayInfo { relay, result: Ok(_) } = input
-            && let Some(remote) = self.relays.get(relay)
+        if let Input::RelayInfo { conn, result: Ok(_) } = input
+            && let Some(relay) = self.nodes[engine.0].conns.get(conn).map(|open| open.relay.clone())
+            && let Some(remote) = self.relays.get(&relay)
             && remote.info == Info::True
             && remote.is_honest_now()
         {
             let most = remote.honest().config().subscriptions_max as u64;
-            self.nodes[engine.0].watches.entry(relay.clone()).or_default().stated_max = Some(most);
+            self.nodes[engine.0].watches.entry(relay).or_default().stated_max = Some(most);
         }
     }
 
@@ -209,18 +215,24 @@ impl World {
                     watch.handle_connect(&dial.url, *conn, now, &node.config);
                 }
                 Effect::Send { conn, frame } => {
+                    self.check_disclosure(engine, *conn, frame);
                     bytes += frame.len();
                     let node = &mut self.nodes[engine.0];
                     if let Some(open) = node.conns.get(conn) {
                         node.watches.entry(open.relay.clone()).or_default().handle_send(frame, now, node.config.stall);
                     }
                 }
-                Effect::Close { conn, reason: CloseReason::Done } => {
+                Effect::Close { conn, reason: CloseReason::Done | CloseReason::Renewed } => {
                     for watch in self.nodes[engine.0].watches.values_mut() {
                         watch.attempted.take_if(|(attempted, _)| attempted == conn);
                     }
                 }
-                Effect::Commit { batch, .. } => self.check_batch(engine, batch),
+                Effect::Commit { batch, .. } => {
+                    self.check_batch(engine, batch);
+                    self.check_bringers(engine, batch);
+                }
+                Effect::LoadItems { view, .. } => self.check_view(engine, view),
+                Effect::Sign { conn, .. } => self.check_proven(engine, *conn, "a challenge is answered"),
                 _ => {}
             }
         }
@@ -291,12 +303,16 @@ impl World {
                 continue;
             }
             let asked_at_secs = node.world_secs(proof.asked_at_secs);
+            if asked_at_secs <= self.rights_changed_secs(engine, &mark.relay) {
+                continue;
+            }
             let items = remote.honest().items(&filter, proof.window, now_secs);
             let before = |id: &[u8; 32]| remote.honest().got_at_secs.get(id).is_none_or(|at| *at < asked_at_secs);
             let ids: Vec<[u8; 32]> = items.items().iter().map(|item| item.id).filter(before).collect();
             let node = &self.nodes[engine.0];
             let is_discovered = node.config.discovery.is_some() && !node.wishes.contains_key(&mark.relay);
             let ids = self.missing(engine, ids);
+            let ids = self.gettable(engine, &mark.relay, ids, true);
             let missing = match is_discovered && !ids.is_empty() {
                 true => self.needed(engine, &mark.relay, ids, asked_at_secs),
                 false => ids,
@@ -329,6 +345,7 @@ impl World {
             return Vec::new();
         };
         let missing = self.missing(engine, self.selected(relay, &wish).into_iter().collect());
+        let missing = self.gettable(engine, relay, missing, false);
         match &node.config.discovery {
             Some(config) if !missing.is_empty() && !wish.1.trusted => {
                 let held = node.events(self.now().unix_secs);
@@ -342,7 +359,8 @@ impl World {
     pub fn owes(&self, engine: EngineId, relay: &RelayUrl) -> Vec<[u8; 32]> {
         let now_secs = self.now().unix_secs;
         let node = &self.nodes[engine.0];
-        let Some((interests, options)) = node.wishes.get(relay) else { return Vec::new() };
+        let told = node.told();
+        let Some((interests, options)) = told.get(relay) else { return Vec::new() };
         if !options.direction.is_up() {
             return Vec::new();
         }
@@ -352,6 +370,7 @@ impl World {
             ids.extend(items.expect("the store in memory does not fail").items().iter().map(|item| item.id));
         }
         let ids: Vec<[u8; 32]> = ids.into_iter().collect();
+        let ids = self.givable(engine, relay, ids);
         let known = at_once(self.relays[relay].honest().store().known(ids.clone()));
         let known = known.expect("the store in memory does not fail");
         ids.into_iter().zip(known).filter(|(_, known)| !known).map(|(id, _)| id).collect()

@@ -73,7 +73,7 @@ impl Ledger {
 impl Node {
     /// What it is to have of each relay of a world, and how: as it was told, and as follows from what it holds.
     pub(super) fn wanted(&self, now_secs: u64) -> BTreeMap<RelayUrl, Wish> {
-        let mut wanted = self.wishes.clone();
+        let mut wanted = self.told();
         if let Some(config) = &self.config.discovery {
             let held = self.events(now_secs);
             for (relay, interests) in Acceptance::new(config, &held, Versions::Newest).targets() {

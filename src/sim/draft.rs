@@ -27,6 +27,13 @@ pub fn notes(times: impl IntoIterator<Item = u64>) -> Vec<Event> {
     times.into_iter().enumerate().map(|(number, at)| note(at).content(format!("note {number}")).sign()).collect()
 }
 
+/// The key of an author.
+pub fn key_of(author: u8) -> PublicKey {
+    let secret = SecretKey::from_byte_array(&[author.max(1); 32]).expect("small numbers are keys");
+    let pair = Keypair::from_secret_key(&Secp256k1::signing_only(), &secret);
+    PublicKey::from_byte_array(pair.x_only_public_key().0.serialize())
+}
+
 impl Draft {
     /// By this author; 0 is none.
     #[must_use]

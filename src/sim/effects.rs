@@ -59,7 +59,7 @@ impl World {
                     self.schedule(LATENCY, Happening::Left(open.relay, open.client));
                 }
             }
-            Effect::FetchInfo { dial } => self.fetch_info(engine, dial),
+            Effect::FetchInfo { conn, dial } => self.fetch_info(engine, conn, &dial),
             Effect::Sign { conn, relay, challenge } => {
                 let result = self.sign(engine, &relay, &challenge);
                 self.answer(engine, Input::Signed { conn, result });
@@ -146,9 +146,9 @@ impl World {
         }
     }
 
-    fn fetch_info(&mut self, engine: EngineId, dial: Dial) {
+    fn fetch_info(&mut self, engine: EngineId, conn: ConnId, dial: &Dial) {
         if let Some(result) = self.relays.get(&dial.url).and_then(Remote::relay_info) {
-            self.answer(engine, Input::RelayInfo { relay: dial.url, result });
+            self.answer(engine, Input::RelayInfo { conn, result });
         }
     }
 

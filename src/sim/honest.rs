@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::pool::check;
 use crate::ingest::Verdict;
-use crate::peer::View;
+use crate::peer::{AccessRules, View};
 use crate::protocol::{Event, Filter, ItemSet, Window};
 use crate::runtime::{Frame, Instant, Now};
 use crate::serve::{ClientId, ServeConfig, ServeEffect, ServeInput, Server, WorkFault, reconcile};
@@ -85,6 +85,11 @@ impl Honest {
 
     pub(super) fn receive(&mut self, client: ClientId, frame: String, now: Now) -> Vec<(ClientId, Said)> {
         self.handle(ServeInput::Frame { client, frame: Frame::from(frame) }, now)
+    }
+
+    /// Other access rules hold from now on.
+    pub(super) fn set_access(&mut self, rules: Arc<AccessRules>, now: Now) -> Vec<(ClientId, Said)> {
+        self.handle(ServeInput::Access(rules), now)
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -62,6 +62,7 @@ mod effects;
 mod honest;
 mod links;
 mod node;
+mod peers;
 mod pool;
 mod process;
 mod remote;
@@ -73,7 +74,7 @@ mod trace;
 mod wire;
 mod world;
 
-pub use draft::{Draft, note, notes};
+pub use draft::{Draft, key_of, note, notes};
 pub use honest::{Honest, plain_relay};
 pub use node::{DiskFaults, EngineId, Node, StoreFaults};
 pub use pool::{authors, pool};

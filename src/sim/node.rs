@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::checks::Watch;
 use super::discovering::Ledger;
 use super::honest::at_once;
+use super::peers::Peers;
 use super::world::Happening;
 use crate::engine::{Config, ConnId, Effect, Engine, Notice, RelayOptions, RelayReport, Sizes};
 use crate::peer::View;
@@ -129,6 +130,8 @@ pub struct Node {
     pub(super) crash_in: Option<u64>,
     /// What the checks remember of it, if it discovers relays.
     pub(super) ledger: Ledger,
+    /// Its configured peers, and what the checks remember of them.
+    pub(super) peers: Peers,
     /// What the checks remember of each relay.
     pub(super) watches: BTreeMap<RelayUrl, Watch>,
     /// Proofs that were seen to be true.
@@ -170,6 +173,7 @@ impl Node {
             asleep: None,
             crash_in: None,
             ledger: config.discovery.as_ref().map(Ledger::new).unwrap_or_default(),
+            peers: Peers::default(),
             watches: BTreeMap::new(),
             proven: BTreeSet::new(),
             ticks: (Instant::ZERO, 0),
@@ -189,6 +193,7 @@ impl Node {
         }
         self.crash_in = None;
         self.conns.clear();
+        self.peers.handle_crash();
         self.watches.values_mut().for_each(Watch::handle_crash);
     }
 
@@ -229,6 +234,16 @@ impl Node {
             from = until;
         }
         candidates.into_iter().min().unwrap_or(0)
+    }
+
+    /// What it has been told to sync, peers among the rest.
+    pub(super) fn told(&self) -> BTreeMap<RelayUrl, Wish> {
+        let mut told = self.wishes.clone();
+        for (relay, peering) in &self.peers.peerings {
+            let interests = peering.filters.iter().cloned().map(Interest::Opaque).collect();
+            told.insert(relay.clone(), (interests, peering.options));
+        }
+        told
     }
 
     /// How things stand at every relay.

@@ -95,6 +95,7 @@ impl World {
 
     /// Tells an engine everything that it is to sync.
     pub(super) fn tell_wishes(&mut self, engine: EngineId) {
+        self.tell_peers(engine);
         for (relay, (interests, options)) in self.nodes[engine.0].wishes.clone() {
             self.command(engine, Command::SetInterests { relay, interests, options });
         }

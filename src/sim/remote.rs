@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::honest::{Honest, Said, plain_relay};
 use super::tamper::{Info, Tamper, Turn};
 use super::wire::NetFaults;
+use crate::peer::AccessRules;
 use crate::protocol::{Event, ItemSet, RelayUrl, Window};
 use crate::runtime::{ConnectError, Instant, Now};
 use crate::serve::{ClientId, ServeConfig};
@@ -46,6 +47,8 @@ pub struct Remote {
     pub is_recorded: bool,
     /// Every frame that clients sent, as they sent it.
     pub heard: Vec<(Instant, String)>,
+    /// When its access rules changed last, in seconds since 1970.
+    pub(super) access_changed_secs: u64,
     /// Faults that took effect, by kind.
     pub injected: BTreeMap<&'static str, u64>,
 }
@@ -68,6 +71,7 @@ impl Remote {
             attempts: Vec::new(),
             is_recorded: true,
             heard: Vec::new(),
+            access_changed_secs: 0,
             injected: BTreeMap::new(),
         }
     }
@@ -209,6 +213,12 @@ impl Remote {
             out.extend(self.send(said, now));
         }
         out
+    }
+
+    pub(super) fn set_access(&mut self, rules: Arc<AccessRules>, now: Now) -> Vec<Delivery> {
+        self.access_changed_secs = now.unix_secs;
+        let said = self.honest.set_access(rules, now);
+        self.send(said, now)
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

@@ -112,6 +112,7 @@ impl World {
         match happening {
             Happening::Input(engine, _, input) => {
                 self.note_info(engine, &input);
+                self.note_identity(engine, &input);
                 self.input(engine, input);
             }
             Happening::Durable(engine, _, ticket, batch, result) => self.make_durable(engine, ticket, batch, result),
@@ -197,6 +198,7 @@ impl World {
         let url = open.relay.clone();
         node.watches.entry(url.clone()).or_default().handle_frame(frame.as_str(), now);
         self.note(&url, "->", frame.as_str());
+        self.note_bringer(engine, conn, &url, frame.as_str());
         self.input(engine, Input::Frames { conn, frames: vec![frame] });
     }
 

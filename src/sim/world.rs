@@ -228,6 +228,12 @@ impl World {
         if let Command::Discover(config) = &command {
             self.note_config(engine, config);
         }
+        if let Command::ChangeInterests { added, .. } = &command {
+            let filters =
+                added.iter().flat_map(Interest::packs).map(|pack| (pack.key().clone(), (*pack.filter()).clone()));
+            self.nodes[engine.0].filters.extend(filters);
+        }
+        self.note_peers(engine, &command);
         self.input(engine, Input::Command(command));
     }
 

@@ -9,6 +9,7 @@ mod plan;
 pub mod rules;
 pub mod select;
 pub mod tables;
+mod veil;
 
 pub use memory::MemoryStore;
 

@@ -8,10 +8,11 @@ use nostr::event::Kind;
 use super::entry::{Index, Key, Range, Rank, Sequence};
 use super::plan::{Plan, author_keys};
 use super::tables::{Body, Damaged, Tables};
+use super::veil::{Sieve, Veil};
 use super::{Page, Query, Record, RequestContext};
 use crate::peer::View;
 use crate::protocol::filter::{is_void, matches};
-use crate::protocol::{Event, Filter, Item, ItemSet, Window};
+use crate::protocol::{Event, Filter, Item, ItemSet, Window, hex};
 
 /// A page looks for so many candidates at a time at least, and at most.
 const CANDIDATES_MIN: usize = 64;
@@ -61,11 +62,12 @@ pub fn contexts<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<Option<Re
 ///
 /// # Errors
 /// The tables cannot be read.
-pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window, _view: &View) -> Result<ItemSet, T::Error> {
+pub fn items<T: Tables>(tables: &T, filter: &Filter, window: Window, view: &View) -> Result<ItemSet, T::Error> {
     let mut items: Vec<Item> = Vec::new();
     let with_gone = filter.generic_tags.is_empty();
+    let hidden = Veil::over(view, filter).hidden(tables, window, with_gone)?;
     select(tables, filter, window, &mut |rank| {
-        if with_gone || tables.fate(rank.sequence()).is_none() {
+        if (with_gone || tables.fate(rank.sequence()).is_none()) && !hidden.has(rank) {
             items.push(rank.item());
         }
     })?;
@@ -85,13 +87,15 @@ pub fn held_items<T: Tables>(
     tables: &T,
     filter: &Filter,
     window: Window,
-    _view: &View,
+    view: &View,
     now_secs: u64,
 ) -> Result<ItemSet, T::Error> {
     let expired = expired(tables, now_secs)?;
+    let hidden = Veil::over(view, filter).hidden(tables, window, false)?;
     let mut items: Vec<Item> = Vec::new();
     select(tables, filter, window, &mut |rank| {
-        if tables.fate(rank.sequence()).is_none() && !expired.contains(&rank.sequence()) {
+        let is_held = tables.fate(rank.sequence()).is_none() && !expired.contains(&rank.sequence());
+        if is_held && !hidden.has(rank) {
             items.push(rank.item());
         }
     })?;
@@ -104,13 +108,14 @@ pub fn held_items<T: Tables>(
 ///
 /// # Errors
 /// The tables cannot be read.
-pub fn count<T: Tables>(tables: &T, filters: &[Filter], _view: &View, now_secs: u64) -> Result<u64, T::Error> {
+pub fn count<T: Tables>(tables: &T, filters: &[Filter], view: &View, now_secs: u64) -> Result<u64, T::Error> {
     let expired = expired(tables, now_secs)?;
     let mut held: Vec<Sequence> = Vec::new();
     for filter in filters {
+        let hidden = Veil::over(view, filter).hidden(tables, Window::ALL, false)?;
         select(tables, filter, Window::ALL, &mut |rank| {
             let sequence = rank.sequence();
-            if tables.fate(sequence).is_none() && !expired.contains(&sequence) {
+            if tables.fate(sequence).is_none() && !expired.contains(&sequence) && !hidden.has(rank) {
                 held.push(sequence);
             }
         })?;
@@ -133,20 +138,22 @@ pub fn query<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
     }
     let plan = Plan::choose(tables, filter, Window::ALL)?;
     let expired = expired(tables, query.now_secs)?;
-    let suits = |rank: &Rank| {
-        plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
-            && tables.fate(rank.sequence()).is_none()
-            && !expired.contains(&rank.sequence())
-    };
+    let mut sieve = Sieve::new(Veil::over(&query.view, filter));
     let at_once = limit.saturating_add(1).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
     let mut after = query.after;
     let mut bytes = 0;
     loop {
+        let suits = |rank: &Rank| {
+            plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
+                && tables.fate(rank.sequence()).is_none()
+                && !expired.contains(&rank.sequence())
+                && sieve.may_pass(rank)
+        };
         let ranges = plan.ranges().map(|range| after.iter().fold(range, |range, cursor| range.after(cursor)));
         let best = newest(tables, ranges, at_once, suits)?;
         for rank in &best.ranks {
             let body = body(tables, rank.sequence())?;
-            if !selects(&plan, filter, rank, &body)? {
+            if !selects(&plan, filter, rank, &body)? || !sieve.passes(tables, plan.window, rank, &body)? {
                 continue;
             }
             if page.records.len() == limit || bytes >= query.bytes_max && !page.records.is_empty() {
@@ -215,13 +222,23 @@ fn selects(plan: &Plan, filter: &Filter, rank: &Rank, body: &Body) -> Result<boo
     if plan.tags.is_empty() {
         return Ok(true);
     }
-    let event = Event::parse(body.json.clone())
-        .map_err(|error| Damaged { what: format!("event {}: {error}", id().to_hex()) })?;
+    let event = parsed(rank, body)?;
     Ok(matches(filter, &event))
 }
 
+/// The event that an entry and a body are of.
+pub(super) fn parsed(rank: &Rank, body: &Body) -> Result<Event, Damaged> {
+    let fault = |error| Damaged { what: format!("event {}: {error}", hex::encode(&rank.id())) };
+    Event::parse(body.json.clone()).map_err(fault)
+}
+
 /// Calls `each` for every event, held or gone, that `filter` selects in `window`; by entries alone.
-fn select<T: Tables>(tables: &T, filter: &Filter, window: Window, each: &mut dyn FnMut(&Rank)) -> Result<(), T::Error> {
+pub(super) fn select<T: Tables>(
+    tables: &T,
+    filter: &Filter,
+    window: Window,
+    each: &mut dyn FnMut(&Rank),
+) -> Result<(), T::Error> {
     if is_void(filter) {
         return Ok(());
     }

@@ -16,6 +16,7 @@ mod negentropy;
 mod oddities;
 mod paging;
 mod passes;
+mod peers;
 mod planted;
 mod publishing;
 mod refusals;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use relaysync::engine::{Config, HistoryId, Ticket, Tickets};
-use relaysync::ingest::{Invalid, Outcomes, Pipeline, Settled, Source, Verdict, Work, verify};
+use relaysync::ingest::{Admission, Invalid, Outcomes, Pipeline, Settled, Source, Verdict, Work, verify};
 use relaysync::protocol::{Event, Filter, FilterKey, RelayUrl, Window};
-use relaysync::runtime::Instant;
+use relaysync::runtime::{Instant, Now};
 use relaysync::sim::NOW_SECS;
 use relaysync::store::{Coverage, Method, Outcome, Proof};
 
@@ -69,7 +69,12 @@ impl Bench {
     }
 
     fn poll(&mut self) {
-        while let Some(work) = self.pipeline.poll(self.now, &self.config, NOW_SECS, &mut self.tickets) {
+        let now = Now { instant: self.now, unix_secs: NOW_SECS };
+        let admit = |source: Source, event: &Event| match may_write(source.relay, event) {
+            true => Admission::Brought(source.relay.to_string().into()),
+            false => Admission::Forbidden,
+        };
+        while let Some(work) = self.pipeline.poll(now, &self.config, &mut self.tickets, admit) {
             self.take(work);
         }
     }
@@ -79,8 +84,12 @@ impl Bench {
             Work::Verify { ticket, events, .. } => self.checks.push_back((ticket, events)),
             Work::Commit(ticket, batch) => {
                 assert!(self.commit.is_none(), "one commit at a time");
+                let bringers = batch.events.iter().map(|event| batch.contexts[&event.id.to_bytes()].peer.parse());
+                let mut pairs = batch.events.iter().zip(bringers);
+                assert!(pairs.all(|(event, relay)| relay.is_ok_and(|relay| may_write(relay, event))));
                 self.commit = Some((ticket, batch));
             }
+            Work::Settled(outcomes) => self.note(outcomes),
         }
     }
 
@@ -120,6 +129,11 @@ impl Bench {
     }
 }
 
+/// The third relay may write every other event.
+fn may_write(relay: usize, event: &Event) -> bool {
+    relay < 2 || event.id.to_bytes()[31].is_multiple_of(2)
+}
+
 fn forged(number: usize) -> Event {
     static FORGED: OnceLock<Vec<Event>> = OnceLock::new();
     let forge = |event: &Event| {
@@ -133,8 +147,8 @@ fn forged(number: usize) -> Event {
 proptest! {
     #![proptest_config(config(200))]
 
-    /// Whatever the order of verdicts: marks stay behind their events, forged copies suppress nothing, and everything
-    /// that was pushed is settled once.
+    /// Whatever the order of verdicts: marks stay behind their events, copies that are forged, or come from whoever may
+    /// not write them, suppress nothing, and everything that was pushed is settled once.
     #[test]
     fn the_pipeline_keeps_order_and_loses_nothing(sent in sent(), mut choices in proptest::collection::vec(any::<u8>(), 200)) {
         let mut bench = Bench::new();
@@ -149,10 +163,12 @@ proptest! {
             match choice % 4 {
                 0 | 1 if !sent.is_empty() => {
                     let Some((relay, what)) = sent.pop_front() else { continue };
-                    let source = Source { relay, history: HistoryId(relay as u64) };
+                    let source = Source { relay, history: HistoryId(relay as u64), era: 0 };
                     match what {
                         Sent::Genuine(n) => {
-                            genuine.insert(supply()[n].id.to_bytes());
+                            if may_write(relay, &supply()[n]) {
+                                genuine.insert(supply()[n].id.to_bytes());
+                            }
                             bench.pipeline.push_event(source, supply()[n].clone(), true);
                             events += 1;
                         }

@@ -1,12 +1,16 @@
 //! The relay side: its rules on the bare state machine, and its behaviour on sockets.
 
+mod access;
 mod auth;
+#[cfg(feature = "native")]
+mod changes;
 #[cfg(feature = "native")]
 mod client;
 #[cfg(feature = "native")]
 mod crowd;
 mod events;
 mod hostile;
+mod interleaved;
 mod limits;
 mod publishing;
 mod reconciliation;
@@ -17,4 +21,5 @@ mod shared;
 mod sockets;
 #[cfg(feature = "native")]
 mod tls;
+mod twins;
 mod world;

@@ -128,6 +128,8 @@ impl Daemon {
 fn write_config(folder: &Path, world: &World, limit: Limit) -> Result<PathBuf, Fault> {
     let (config, key, store) = (folder.join("relaysync.toml"), folder.join("key"), folder.join("store"));
     std::fs::write(&key, KEY)?;
+    #[cfg(unix)]
+    std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
     // What an earlier soak left would be there already.
     std::fs::create_dir(&store).map_err(|error| format!("{}: {error}", store.display()))?;
     let (bootstrap, service, any) =

@@ -31,7 +31,7 @@ impl Relay {
         if !self.progress.target().contains(&pack) {
             return;
         }
-        self.note_live(ctx.now);
+        self.note_live(ctx);
         if let Some(mark) = self.coverage.get_mut(pack.key()) {
             mark.windows = again.seconds.iter().fold(std::mem::take(&mut mark.windows), |left, at| without(&left, *at));
             let mark = mark.clone();

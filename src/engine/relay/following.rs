@@ -1,7 +1,7 @@
 //! Following what is new: opening live subscriptions, making do with few of them, and with refusals.
 
 use super::{Ctx, Live, Relay};
-use crate::engine::HistoryId;
+use crate::engine::{Direction, HistoryId};
 use crate::plan::Pack;
 use crate::protocol::Filter;
 use crate::protocol::message::client;
@@ -13,7 +13,7 @@ impl Relay {
     pub(super) fn open_live(&mut self, ctx: &mut Ctx<'_>) {
         self.suspend_live(ctx);
         self.end_handover_if_served(ctx);
-        if !self.live_due || !self.is_to_follow() {
+        if !self.live_due {
             return;
         }
         // Where there are more than the relay allows, they are not gone through for nothing with every frame.
@@ -37,13 +37,15 @@ impl Relay {
         }
     }
 
-    fn is_to_follow(&self) -> bool {
-        self.options.live && self.options.direction.is_down()
+    /// Is what is new of this to be heard of at once?
+    pub(super) fn is_to_follow(&self, pack: &Pack) -> bool {
+        self.options_of(pack).live && self.direction_of(pack).is_some_and(Direction::is_down)
     }
 
     fn open_one_live(&mut self, id: HistoryId, ctx: &mut Ctx<'_>) {
         let subscription = self.session.open(id, Purpose::Live, ctx.now);
         let is_only = self.budget.subscriptions_max() == 1;
+        self.counters.subscription_restarts += u64::from(self.lives.note_opened(id));
         let (continued, since_secs) = &self.lives.continued;
         let (continued, since_secs) = (continued.clone(), *since_secs);
         let Some(live) = self.lives.get_mut(id) else { return };
@@ -65,7 +67,8 @@ impl Relay {
     /// How a live subscription is asked for. The only one that a relay allows follows its history: it asks for what came
     /// meanwhile, too.
     pub(super) fn live_request(&mut self, id: HistoryId, subscription: u64, ctx: &Ctx<'_>) -> Option<String> {
-        let since_secs = ctx.now.unix_secs.saturating_sub(ctx.config.overlap_secs);
+        let first = self.lives.get(id)?.packs.first()?;
+        let since_secs = ctx.now.unix_secs.saturating_sub(self.overlap_secs(first, ctx));
         let is_only = self.budget.subscriptions_max() == 1;
         let live = self.lives.get_mut(id)?;
         let by_since = is_only || live.by_since;
@@ -152,7 +155,7 @@ impl Relay {
 
     /// Is something that is wanted live not served so?
     pub(super) fn is_unserved(&self) -> bool {
-        self.is_to_follow() && !self.lives.are_all_open()
+        !self.lives.are_all_open()
     }
 
     /// Sees to it that what is not served live is asked for from time to time.
@@ -171,7 +174,7 @@ impl Relay {
         self.renew_auth(ctx);
         self.lives.iter_mut().for_each(|live| (live.refused, live.futile) = (None, 0));
         let wanted = self.progress.target().iter();
-        self.polled = wanted.filter(|pack| !self.is_open_live(pack)).cloned().collect();
+        self.polled = wanted.filter(|pack| self.is_to_follow(pack) && !self.is_open_live(pack)).cloned().collect();
         self.stale.extend(self.polled.iter().cloned());
     }
 
@@ -200,7 +203,7 @@ impl Relay {
         let Some(open) = self.session.subscription_mut(id) else { return };
         let owner = open.history;
         let has_served = open.answered && open.opened_at + ctx.config.stall <= ctx.now.instant;
-        self.note_live(ctx.now);
+        self.note_live(ctx);
         self.close_subscription(id, ctx);
         let others = self.session.open_reqs();
         if self.lives.retiring.contains(&id) {

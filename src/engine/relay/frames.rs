@@ -1,21 +1,23 @@
 //! Reading what a relay sends.
 
 use super::{Ctx, Relay};
-use crate::engine::{Effect, GapReason, HistoryId};
+use crate::engine::HistoryId;
 use crate::fetch::{Answer, Arrival, History};
-use crate::ingest::{Source, Verified};
 use crate::plan::ANNOUNCEMENT_KINDS;
 use crate::protocol::filter::matches;
-use crate::protocol::message::{self, EoseHint, MessageError, client};
+use crate::protocol::message::{self, EoseHint, MessageError};
 use crate::protocol::{Event, RelayMessage, hex};
-use crate::relay::session::parse_wire_name;
+use crate::relay::session::{Link, parse_wire_name};
 use crate::relay::{Purpose, Refusal};
-use crate::runtime::{CloseReason, Frame, SignError};
+use crate::runtime::{CloseReason, Frame};
 
 impl Relay {
     pub(in crate::engine) fn handle_frames(&mut self, frames: &[Frame], ctx: &mut Ctx<'_>) {
-        let conn = self.session.conn();
         self.session.last_frame_at = ctx.now.instant;
+        if matches!(self.session.link, Link::Proving { .. }) {
+            return self.handle_unproven(frames, ctx);
+        }
+        let conn = self.session.conn();
         for frame in frames {
             self.counters.bytes_in += frame.len() as u64;
             self.handle_frame(frame, ctx);
@@ -82,8 +84,10 @@ impl Relay {
             open.progress_at = ctx.now.instant;
             open.answered = true;
         }
-        self.record_useful(ctx.now.instant);
+        self.record_useful(ctx);
+        self.note_answer();
         self.counters.received += 1;
+        self.moments.event_secs = Some(ctx.now.unix_secs);
         match purpose {
             Purpose::Ids => self.record_served(),
             Purpose::Live => self.note_served(owner),
@@ -133,19 +137,49 @@ impl Relay {
 
     /// Hands an event to the pipeline; `look_up` unless it was asked for because the store does not know it.
     fn ingest(&mut self, owner: HistoryId, event: Event, look_up: bool, ctx: &mut Ctx<'_>) {
-        if !self.options.direction.is_down() || self.is_unwanted(owner, &event, ctx) {
+        if !self.takes_events(owner) || self.is_forbidden(owner, &event, ctx) || self.is_unwanted(owner, &event, ctx) {
             return;
         }
         if let Some(history) = self.histories.get_mut(&owner) {
             history.unsettled += 1;
         }
-        ctx.pipeline.push_event(Source { relay: self.number, history: owner }, event, look_up);
+        ctx.pipeline.push_event(self.source(owner), event, look_up);
+    }
+
+    /// Are events that come for this taken at all, or only looked at to know what the relay has?
+    fn takes_events(&self, owner: HistoryId) -> bool {
+        self.histories.get(&owner).is_none_or(|history| history.direction().is_down())
+    }
+
+    /// Is everything that comes for this wanted?
+    fn is_trusted(&self, owner: HistoryId) -> bool {
+        let of_history = self.histories.get(&owner).map(|history| &history.pack);
+        let pack = of_history.or_else(|| self.lives.get(owner)?.packs.first());
+        match pack {
+            Some(pack) => self.options_of(pack).trusted,
+            // Subscriptions that others replace have no packs of their own any more; they were for layers.
+            None => self.peering.is_none() && self.options.trusted,
+        }
+    }
+
+    /// Is this a protected event that the relay may not write? Its id has to be that of its contents: else it may
+    /// suppress another.
+    fn is_forbidden(&mut self, owner: HistoryId, event: &Event, ctx: &mut Ctx<'_>) -> bool {
+        if self.may_write(event, ctx.access) || !event.verify_id() {
+            return false;
+        }
+        self.counters.forbidden += 1;
+        self.drop_outdated_marks(ctx);
+        if let Some(history) = self.histories.get_mut(&owner) {
+            history.handle_unwanted(event.id.to_bytes(), ctx.config);
+        }
+        true
     }
 
     /// Is this event one that nobody wants, as discovery says? Its id has to be that of its contents: else it may suppress
     /// one that is wanted.
     fn is_unwanted(&mut self, owner: HistoryId, event: &Event, ctx: &mut Ctx<'_>) -> bool {
-        let Some(discovery) = ctx.discovery.as_mut().filter(|_| !self.options.trusted) else { return false };
+        let Some(discovery) = ctx.discovery.as_mut().filter(|_| !self.is_trusted(owner)) else { return false };
         if discovery.consider(event).is_ok() || !event.verify_id() {
             return false;
         }
@@ -191,15 +225,19 @@ impl Relay {
                 open.answered = true;
                 let owner = open.history;
                 self.note_served(owner);
+                self.note_answer();
+                self.moments.eose_secs = Some(ctx.now.unix_secs);
             }
             Some((id, open)) if open.purpose != Purpose::Negentropy => {
                 let (purpose, owner) = (open.purpose, open.history);
                 if purpose == Purpose::Page {
                     self.session.note_ended(id, owner, ctx.config.ended_pages_kept);
                 }
-                self.record_useful(ctx.now.instant);
+                self.record_useful(ctx);
                 if purpose != Purpose::Probe {
                     self.record_served();
+                    self.note_answer();
+                    self.moments.eose_secs = Some(ctx.now.unix_secs);
                 }
                 self.end_request(id, Answer::End(hint), true, ctx);
             }
@@ -308,7 +346,8 @@ impl Relay {
         };
         match result {
             Ok(()) => {
-                self.record_useful(ctx.now.instant);
+                self.record_useful(ctx);
+                self.note_answer();
                 self.record_progress();
             }
             Err(why) => self.end_request(id, Answer::Refused(why), true, ctx),
@@ -317,12 +356,7 @@ impl Relay {
 
     fn handle_ok(&mut self, id: &str, accepted: bool, words: &str, ctx: &mut Ctx<'_>) {
         if self.session.auth.awaiting.as_deref() == Some(id) {
-            self.session.auth.awaiting = None;
-            if accepted {
-                self.complete_auth(ctx);
-            } else {
-                self.fail_auth(words, ctx);
-            }
+            self.handle_auth_ok(accepted, words, ctx);
             return;
         }
         let refusal = (!accepted && !is_held_there(words)).then_some(words);
@@ -339,7 +373,7 @@ impl Relay {
         let (owner, record) = record_owner;
         let refusal = refusal.map(Refusal::read);
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
-            self.record_useful(ctx.now.instant);
+            self.record_useful(ctx);
             self.record_served();
         }
         let Some(history) = self.histories.get_mut(&owner) else { return };
@@ -358,113 +392,6 @@ impl Relay {
                 history.publish_mut().refuse(words);
             }
         }
-    }
-
-    fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
-        let auth = &mut self.session.auth;
-        auth.challenge = Some(challenge);
-        auth.refused = None;
-        self.sign_challenge(ctx);
-    }
-
-    /// Connects anew where authentication was in vain: our clock may have been wrong, or our key not known yet, or the
-    /// challenge was lost on its way. Many relays send but one on a connection.
-    pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
-        let was_tried = self.session.auth.accepted || self.session.auth.refused.is_some();
-        let is_lacking = self.gaps.iter().any(|gap| matches!(gap.reason, GapReason::AuthRequired(_)))
-            || self.lives.iter().any(|(_, live)| live.lacks_auth());
-        if was_tried && is_lacking {
-            self.close(CloseReason::Done, ctx);
-            self.health.record_closed();
-        }
-    }
-
-    /// Has the challenge that came last signed, unless a signature is under way: then when that is here.
-    fn sign_challenge(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(conn) = self.session.conn() else { return };
-        let auth = &mut self.session.auth;
-        if auth.signing.is_none()
-            && let Some(challenge) = auth.challenge.take()
-        {
-            auth.signing = Some(challenge.clone());
-            ctx.out.push_back(Effect::Sign { conn, relay: self.url.clone(), challenge });
-        }
-    }
-
-    pub(in crate::engine) fn handle_signed(&mut self, result: Result<Verified<Event>, SignError>, ctx: &mut Ctx<'_>) {
-        let Some(conn) = self.session.conn() else { return };
-        if self.session.auth.signing.take().is_none() {
-            return;
-        }
-        if self.session.auth.challenge.is_some() {
-            // The relay has another challenge by now: this answer is worth nothing.
-            self.sign_challenge(ctx);
-            return;
-        }
-        match result {
-            Ok(event) => {
-                self.session.auth.awaiting = Some(event.id.to_hex());
-                self.send(ctx, conn, client::auth(event.json_str()));
-            }
-            Err(SignError::NoKey) => self.fail_auth("no key is configured to authenticate with", ctx),
-            Err(SignError::Declined(why)) => self.fail_auth(&why, ctx),
-        }
-        self.pump(ctx);
-    }
-
-    /// A request was refused until we authenticate: it waits for that, whichever of challenge and refusal came first.
-    fn require_auth(&mut self, id: u64, words: &str, ctx: &mut Ctx<'_>) {
-        let Some(open) = self.session.subscription_mut(id) else { return };
-        let (owner, purpose) = (open.history, open.purpose);
-        if purpose == Purpose::Live {
-            self.refuse_live(id, words, ctx);
-            return;
-        }
-        self.end_request(id, Answer::Again, false, ctx);
-        if purpose != Purpose::Probe {
-            self.wait_for_auth(owner, words, ctx);
-        }
-    }
-
-    pub(super) fn wait_for_auth(&mut self, owner: HistoryId, words: &str, ctx: &mut Ctx<'_>) {
-        let auth = &mut self.session.auth;
-        if auth.accepted {
-            auth.futile += 1;
-        }
-        let hopeless = auth.refused.is_some() || auth.futile > ctx.config.auth_futile_max;
-        if let Some(history) = self.histories.get_mut(&owner) {
-            if hopeless {
-                history.give_up(&GapReason::AuthRequired(words.to_owned()));
-            } else if !auth.accepted || auth.signing.is_some() || auth.awaiting.is_some() {
-                history.waits_for_auth = true;
-                self.auth_wait_until.get_or_insert(ctx.now.instant + ctx.config.stall);
-            }
-        }
-    }
-
-    fn complete_auth(&mut self, ctx: &mut Ctx<'_>) {
-        self.session.auth.accepted = true;
-        self.session.auth.refused = None;
-        self.auth_wait_until = None;
-        self.record_useful(ctx.now.instant);
-        self.histories.values_mut().for_each(|history| history.waits_for_auth = false);
-        if self.session.auth.futile > ctx.config.auth_futile_max {
-            return;
-        }
-        for live in self.lives.iter_mut().filter(|live| live.futile <= ctx.config.auth_futile_max) {
-            live.refused = None;
-        }
-        self.live_due = true;
-    }
-
-    pub(super) fn fail_auth(&mut self, why: &str, ctx: &mut Ctx<'_>) {
-        self.auth_wait_until = None;
-        self.session.auth.refused = Some(why.to_owned());
-        tracing::warn!(relay = %self.url, why, "authentication failed");
-        for history in self.histories.values_mut().filter(|history| history.waits_for_auth) {
-            history.give_up(&GapReason::AuthRequired(why.to_owned()));
-        }
-        self.settle_histories(ctx);
     }
 }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use super::{Ctx, Relay};
 use crate::engine::{Effect, GapReason, Planted, RelayOptions};
-use crate::fetch::Answer;
-use crate::plan::Interest;
-use crate::protocol::RelayInfo;
+use crate::fetch::{Answer, History};
+use crate::plan::{Interest, Pack};
 use crate::relay::session::Link;
 use crate::relay::{Purpose, Refusal};
-use crate::runtime::CloseReason;
+use crate::runtime::{CloseReason, FailureKind};
 
 impl Relay {
     /// All that is wanted of the relay, and how.
@@ -21,18 +20,15 @@ impl Relay {
     ) {
         let is_other_way =
             (options.direction, options.method) != (self.options.direction, self.options.method) || self.given_up;
-        self.options = options;
+        let has_other_options = options != std::mem::replace(&mut self.options, options);
         self.given_up = false;
         self.live_due = true;
+        let target = self.set_aside(target);
         self.packs.set(target);
-        if is_other_way {
-            self.retries.clear();
-            self.waiting.clear();
-            self.progress.clear();
-            self.drop_histories(|_| true, ctx);
-        }
-        if !options.live {
-            self.close_live(ctx);
+        if !self.handle_rights(ctx) && is_other_way && self.peering.is_none() {
+            self.begin_anew(|_| true, ctx);
+        } else if has_other_options {
+            self.review_lives(ctx);
         }
         self.absorb(ctx);
         self.pump(ctx);
@@ -47,12 +43,16 @@ impl Relay {
         options: RelayOptions,
         ctx: &mut Ctx<'_>,
     ) {
-        self.options = options;
+        let has_other_options = options != std::mem::replace(&mut self.options, options);
         self.given_up = false;
+        let (added, removed) = self.set_changes_aside(added, removed);
         removed.iter().for_each(|interest| self.packs.remove(interest));
         added.into_iter().for_each(|interest| self.packs.add(interest));
         if self.session.conn().is_some() || self.packs.is_empty() {
             self.absorb(ctx);
+        }
+        if !self.handle_rights(ctx) && has_other_options {
+            self.review_lives(ctx);
         }
         self.pump(ctx);
     }
@@ -83,30 +83,27 @@ impl Relay {
 
     pub(in crate::engine) fn handle_connected(&mut self, ctx: &mut Ctx<'_>) {
         let Link::Connecting { conn, .. } = self.session.link else { return };
-        self.session.handle_connected(conn, ctx.now);
         self.health.record_connected();
         self.counters.connections += 1;
-        // A hint that may be late, wrong or never come: nothing waits for it.
+        // Of any relay it is a hint that may be late, wrong or never come: nothing waits for it. A peer proves by it who
+        // it is.
         let dial = self.dial(ctx);
-        ctx.out.push_back(Effect::FetchInfo { dial });
-        self.absorb(ctx);
-        self.renew_after_absence(ctx);
-        self.plan_full_pass(ctx);
-        self.pump(ctx);
-    }
-
-    pub(in crate::engine) fn handle_info(&mut self, text: &str) {
-        if let Some(info) = RelayInfo::parse(text) {
-            self.budget.apply_info(&info);
+        ctx.out.push_back(Effect::FetchInfo { conn, dial });
+        if self.peering.is_some() {
+            self.session.link = Link::Proving { conn, give_up_at: ctx.now.instant + ctx.config.identity_timeout };
+            return;
         }
+        self.open(conn, ctx);
+        self.pump(ctx);
     }
 
     /// The link is down: everything under way is to be asked again.
     pub(super) fn lose_connection(&mut self, ctx: &Ctx<'_>) {
         if self.session.conn().is_some() {
             let from_connect = ctx.config.plants(Planted::QuickFromConnect);
+            self.moments.disconnected_secs = Some(ctx.now.unix_secs);
             self.disconnected_at = Some(if from_connect { self.session.connected_at } else { ctx.now.instant });
-            self.note_live(ctx.now);
+            self.note_live(ctx);
         }
         self.counters.connections_failed += u64::from(matches!(self.session.link, Link::Connecting { .. }));
         self.session.reset();
@@ -117,10 +114,11 @@ impl Relay {
         self.lives.reset();
         // Who publishes to a relay looks at everything when it is back.
         self.outbox = self.outbox.emptied();
-        if self.options.live && self.options.direction.is_up() {
-            // What is stored meanwhile, histories under way do not know of.
-            self.stale.extend(self.histories.values().map(|history| history.pack.clone()));
-        }
+        // What is stored meanwhile, histories under way do not know of.
+        let is_to_get_it = |history: &&History| history.direction().is_up() && self.options_of(&history.pack).live;
+        let unaware: Vec<Pack> =
+            self.histories.values().filter(is_to_get_it).map(|history| history.pack.clone()).collect();
+        self.stale.extend(unaware);
         for history in self.histories.values_mut() {
             history.handle_connection_lost(&self.budget);
         }
@@ -141,14 +139,15 @@ impl Relay {
     fn fail(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
         self.health.record_failure(ctx.now.instant, ctx.config, ctx.rng);
         self.fruitless += 1;
+        self.failure = reason.kind().or(self.failure);
         // Who stays waits for a relay that is down for the moment.
-        let never = self.counters.connections == 0 && !self.options.live;
+        let never = self.counters.connections == 0 && !self.is_live();
         if ctx.config.one_shot && (self.fruitless >= ctx.config.attempts_max || never && is_final(reason)) {
             let why = reason.to_string();
-            let reason = if self.counters.connections == 0 {
-                GapReason::Unreachable(why)
-            } else {
-                GapReason::ConnectionLost(why)
+            let reason = match reason {
+                CloseReason::AuthRefused(words) => GapReason::AuthRequired(words.clone()),
+                _ if self.counters.connections == 0 => GapReason::Unreachable(why),
+                _ => GapReason::ConnectionLost(why),
             };
             self.give_up(&reason, ctx);
         }
@@ -188,6 +187,7 @@ impl Relay {
         // Several refusals before the relay knows that we rest are one.
         self.cooldowns += u32::from(self.health.cooldown(ctx.now.instant).is_none());
         self.last_error = Some(format!("rate limited: {words}"));
+        self.failure = Some(FailureKind::RateLimited);
         self.health.record_rate_limit(ctx.now.instant, ctx.config);
         if ctx.config.one_shot && self.cooldowns > ctx.config.attempts_max {
             self.give_up(&GapReason::Refused(words.to_owned()), ctx);
@@ -203,6 +203,11 @@ impl Relay {
 
 /// Will another try within seconds end the same way?
 fn is_final(reason: &CloseReason) -> bool {
-    use crate::runtime::ConnectError::{Dns, Handshake, Pin, Refused, Tls};
-    matches!(reason, CloseReason::Connect(Dns(_) | Refused(_) | Tls(_) | Pin(_) | Handshake(_)))
+    use crate::runtime::ConnectError::{Dns, Expired, Handshake, HostName, Pin, Refused, Tls, Unencrypted};
+    matches!(
+        reason,
+        CloseReason::Connect(
+            Dns(_) | Refused(_) | Unencrypted(_) | Tls(_) | HostName(_) | Expired(_) | Pin(_) | Handshake(_)
+        )
+    )
 }

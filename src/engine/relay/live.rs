@@ -78,6 +78,8 @@ pub(super) struct Lives {
     by_since: bool,
     /// All that can be done until a subscription ends is done.
     pub waits_for_room: bool,
+    /// Packs that have been in an open subscription before.
+    opened: BTreeSet<Pack>,
 }
 
 impl Lives {
@@ -92,6 +94,7 @@ impl Lives {
     /// This is not to be followed any more. Gives back the subscription that has nothing left to follow.
     pub(super) fn remove(&mut self, pack: &Pack) -> Option<u64> {
         self.ungrouped.remove(pack);
+        self.opened.remove(pack);
         self.waits_for_room = false;
         let id = self.id_of.remove(pack)?;
         let live = self.by_id.get_mut(&id)?;
@@ -208,6 +211,15 @@ impl Lives {
             was_refused |= live.forget_refusal();
         }
         was_refused
+    }
+
+    /// A subscription is opened. Has what it follows been followed before, and with a break since?
+    pub(super) fn note_opened(&mut self, id: HistoryId) -> bool {
+        let Some(live) = self.by_id.get(&id) else { return false };
+        let (continued, _) = &self.continued;
+        let again = live.packs.iter().any(|pack| self.opened.contains(pack) && !continued.contains(pack));
+        self.opened.extend(live.packs.iter().cloned());
+        again
     }
 
     /// All of them.

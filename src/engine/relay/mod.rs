@@ -1,9 +1,11 @@
 //! One relay inside the engine: it owns the session, the health, the limits and the histories, and routes what comes.
 //!
-//! `frames` reads what the relay sends, `requests` decides what to send, `passes` what to look at again, `lifecycle`
+//! `frames` reads what the relay sends, `auth` who we are to it, `peering` who it is, `rights` what it may do,
+//! `requests` decides what to send, `passes` what to look at again, `lifecycle`
 //! connects and gives up, `probe` finds out whether the relay is still there, `timers` knows what is due when.
 
 mod again;
+mod auth;
 mod following;
 mod frames;
 mod lifecycle;
@@ -11,8 +13,10 @@ mod live;
 mod outbox;
 mod packing;
 mod passes;
+mod peering;
 mod probe;
 mod requests;
+mod rights;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -27,14 +31,16 @@ use super::{
 use crate::discover::{Discovery, Rules};
 use crate::fetch::{History, Publish, Stage};
 use crate::ingest::{Pipeline, Settled, Source};
-use crate::plan::{Pack, Packs, Progress};
+use crate::peer::{AccessRules, Peering};
+use crate::plan::{Interest, Pack, Packs, Progress};
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::relay::{Budget, Health, Session};
-use crate::runtime::{CloseReason, Dial, Instant};
+use crate::runtime::{CloseReason, Dial, FailureKind, Instant};
 use crate::store::{Coverage, Method, Outcome};
 use again::Again;
 use live::{Live, Lives};
 use passes::Retry;
+use rights::{Denied, Rights};
 
 /// What a relay works with while it handles one thing.
 pub(super) struct Ctx<'a> {
@@ -50,6 +56,7 @@ pub(super) struct Ctx<'a> {
     pub discovery: &'a mut Option<Discovery>,
     pub rules: Rules,
     pub refused: &'a mut Refused,
+    pub access: &'a AccessRules,
 }
 
 /// Work handed to the store for a history: whose it is, and what was asked.
@@ -67,6 +74,17 @@ pub(super) struct Relay {
     options: RelayOptions,
     /// Somebody has said how it is to be synced; discovery does not change that.
     pub is_configured: bool,
+    /// On which terms it is a peer, if it is one.
+    peering: Option<Box<Peering>>,
+    /// How often it has become another peer, or none.
+    era: u32,
+    /// What others than discovery want of it, and get once it is no peer any more.
+    beside: BTreeSet<Interest>,
+    rights: Rights,
+    /// By what number of rights marks of others were dropped last.
+    dropped_by: Option<u64>,
+    /// What the access rules keep from being synced.
+    denied: BTreeMap<Pack, Denied>,
     packs: Packs,
     progress: Progress,
     session: Session,
@@ -102,6 +120,12 @@ pub(super) struct Relay {
     fallbacks: BTreeMap<String, String>,
     relied_on_secs: Option<u64>,
     last_error: Option<String>,
+    failure: Option<FailureKind>,
+    /// The words in which it has refused our authentication.
+    auth_refused: Option<String>,
+    /// How often all was asked again as the relay has accepted us once more, and since when that is counted.
+    auth_renewals: (u32, Instant),
+    moments: Moments,
     disconnected_at: Option<Instant>,
     /// Since the last full pass, live subscriptions were served: what is dated newer than that was not missed.
     was_live: bool,
@@ -128,6 +152,12 @@ impl Relay {
             number,
             options: RelayOptions::default(),
             is_configured: false,
+            peering: None,
+            era: 0,
+            beside: BTreeSet::new(),
+            rights: Rights::default(),
+            dropped_by: None,
+            denied: BTreeMap::new(),
             packs,
             progress: Progress::default(),
             session: Session::default(),
@@ -153,6 +183,10 @@ impl Relay {
             fallbacks: BTreeMap::new(),
             relied_on_secs: None,
             last_error: None,
+            failure: None,
+            auth_refused: None,
+            auth_renewals: (0, Instant::ZERO),
+            moments: Moments::default(),
             disconnected_at: None,
             was_live: false,
             connect_at: None,
@@ -179,8 +213,15 @@ impl Relay {
 
     fn dial(&self, ctx: &Ctx<'_>) -> Dial {
         let is_confined = |discovery: &Discovery| discovery.config().is_confined(&self.url);
-        let public_only = !self.is_configured && ctx.discovery.as_ref().is_some_and(is_confined);
-        Dial { url: self.url.clone(), frame_bytes_max: ctx.config.frame_bytes_max, public_only, tls: None }
+        let is_ours = self.is_configured || self.peering.is_some();
+        let public_only = !is_ours && ctx.discovery.as_ref().is_some_and(is_confined);
+        let tls = self.peering.as_ref().map(|peering| peering.terms.tls.clone());
+        Dial { url: self.url.clone(), frame_bytes_max: ctx.config.frame_bytes_max, public_only, tls }
+    }
+
+    /// Whose an event is that comes for this.
+    fn source(&self, history: HistoryId) -> Source {
+        Source { relay: self.number, history, era: self.era }
     }
 
     fn send(&mut self, ctx: &mut Ctx<'_>, conn: ConnId, frame: String) {
@@ -189,9 +230,25 @@ impl Relay {
     }
 
     /// Something useful came.
-    fn record_useful(&mut self, now: Instant) {
-        self.health.record_useful(now);
+    fn record_useful(&mut self, ctx: &Ctx<'_>) {
         self.session.unsolicited_bytes = 0;
+        if self.is_refusing(ctx) {
+            return;
+        }
+        self.health.record_useful(ctx.now.instant);
+        self.failure = None;
+    }
+
+    /// Has a peer refused our authentication, and not accepted it since? Whatever else it does, it is failing then, until
+    /// it has gone on for long enough without asking for it.
+    fn is_refusing(&mut self, ctx: &Ctx<'_>) -> bool {
+        if self.peering.is_none() || self.auth_refused.is_none() {
+            return false;
+        }
+        if self.session.connected_at + ctx.config.stable_after <= ctx.now.instant {
+            self.auth_refused = None;
+        }
+        self.auth_refused.is_some()
     }
 
     /// Something was brought to its end, and will not have to be asked for again. Events alone are no progress: a
@@ -221,6 +278,7 @@ impl Relay {
             Settled::Committed(Outcome::Duplicate) | Settled::Known => self.counters.duplicate += 1,
             Settled::Committed(_) => self.counters.unwanted += 1,
             Settled::WouldStore => self.counters.would_store += 1,
+            Settled::Forbidden => self.counters.forbidden += 1,
             Settled::Invalid(id, _) => {
                 self.counters.invalid += 1;
                 self.budget.doubt_pages();
@@ -245,6 +303,7 @@ impl Relay {
         }
         let done: Vec<HistoryId> =
             self.histories.iter().filter(|(_, history)| history.stage() == Stage::Done).map(|(id, _)| *id).collect();
+        let is_some_done = !done.is_empty();
         for id in done {
             let Some(history) = self.histories.remove(&id) else { continue };
             self.close_requests_of(id, ctx);
@@ -257,6 +316,9 @@ impl Relay {
                 self.add_gap(gap, ctx.config);
             }
             ctx.items.prune(ctx.now.instant);
+        }
+        if is_some_done && self.is_settled() {
+            self.moments.sync_completed_secs = Some(ctx.now.unix_secs);
         }
     }
 
@@ -287,7 +349,12 @@ impl Relay {
     /// Is nothing wanted here, and nothing under way, so that the relay can be forgotten?
     pub(super) fn is_forgettable(&self, now: Instant, config: &Config) -> bool {
         let is_long_gone = self.disconnected_at.is_none_or(|at| now - at > config.quick_reconnect_max);
-        !self.is_configured && self.packs.is_empty() && self.is_done() && self.conn().is_none() && is_long_gone
+        !self.is_configured
+            && self.peering.is_none()
+            && self.packs.is_empty()
+            && self.is_done()
+            && self.conn().is_none()
+            && is_long_gone
     }
 
     /// Has every history come to its end?
@@ -297,7 +364,7 @@ impl Relay {
 
     /// Is nothing left to do here, for good?
     pub(super) fn is_done(&self) -> bool {
-        self.is_settled() && (self.given_up || !self.options.live || self.packs.is_empty())
+        self.is_settled() && (self.given_up || !self.is_live() || self.packs.is_empty())
     }
 
     fn phase(&self, ctx_now: Instant) -> Phase {
@@ -307,7 +374,7 @@ impl Relay {
             _ if self.is_done() => Phase::Done,
             _ if self.health.cooldown(ctx_now).is_some() => Phase::Cooldown,
             Link::Down => Phase::Waiting,
-            Link::Connecting { .. } => Phase::Connecting,
+            Link::Connecting { .. } | Link::Proving { .. } => Phase::Connecting,
             Link::Up { .. } if is_settled && self.is_unserved() => Phase::Polling,
             Link::Up { .. } if is_settled => Phase::Live,
             Link::Up { .. } => Phase::Syncing,
@@ -330,14 +397,14 @@ impl Relay {
             fallbacks: self.fallbacks.clone(),
             relied_on_secs: self.relied_on_secs,
             counters: self.counters.clone(),
-            complete: self.is_settled() && gaps.is_empty() && self.gaps_dropped.is_empty(),
+            complete: self.is_settled() && gaps.is_empty() && self.gaps_dropped.is_empty() && self.denied.is_empty(),
             gaps,
             gaps_dropped: self.gaps_dropped.values().sum(),
             last_error: self.last_error.clone(),
-            failure: None,
-            auth_refused: None,
-            denied: Vec::new(),
-            moments: Moments::default(),
+            failure: self.failure,
+            auth_refused: self.auth_refused.clone(),
+            denied: self.denied_in_words(),
+            moments: self.moments,
         }
     }
 

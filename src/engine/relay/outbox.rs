@@ -2,8 +2,9 @@
 //! if it is to have them. What is missed, for whatever reason, the next pass over the filter finds.
 
 use super::requests::drop_expired;
+use super::rights::may_have;
 use super::{Ctx, Pending, Relay};
-use crate::engine::{Effect, Gap, GapReason};
+use crate::engine::{Direction, Effect, Gap, GapReason};
 use crate::plan::Pack;
 use crate::protocol::Event;
 use crate::protocol::message::client;
@@ -13,8 +14,8 @@ use crate::store::Record;
 impl Relay {
     /// An event is held now that this relay has not brought.
     pub(in crate::engine) fn offer_stored(&mut self, event: &Event, ctx: &mut Ctx<'_>) {
-        let is_meant = self.options.live && self.options.direction.is_up() && !self.given_up && !ctx.config.dry_run;
-        if !is_meant || self.session.conn().is_none() || !self.packs.want(event) {
+        let is_meant = self.is_passed_on_to() && !self.given_up && !ctx.config.dry_run;
+        if !is_meant || self.session.conn().is_none() || !self.is_to_have(event, ctx) {
             return;
         }
         if self.outbox.left() >= ctx.config.outbox_events_max {
@@ -25,8 +26,21 @@ impl Relay {
         self.outbox.offer(event.id.to_bytes());
     }
 
+    /// Is this one of the events that are published to the relay, and may it have them?
+    fn is_to_have(&self, event: &Event, ctx: &Ctx<'_>) -> bool {
+        let is_wanted = match self.peering.is_none() && self.denied.is_empty() {
+            true => self.packs.want(event),
+            false => self
+                .progress
+                .target()
+                .iter()
+                .any(|pack| self.direction_of(pack).is_some_and(Direction::is_up) && pack.want(event)),
+        };
+        is_wanted && self.may_read(event, ctx.access)
+    }
+
     /// What could not be passed on is found by another pass.
-    fn look_again(&mut self, ctx: &Ctx<'_>) {
+    pub(super) fn look_again(&mut self, ctx: &Ctx<'_>) {
         let packs: Vec<Pack> = self.progress.target().iter().cloned().collect();
         for pack in packs {
             self.plan_retry(pack, ctx);
@@ -42,7 +56,9 @@ impl Relay {
             ctx.pending.insert(ticket, Pending::Outbox { relay: self.number });
             ctx.out.push_back(Effect::LoadEvents { ticket, ids });
         }
-        while let Some(record) = self.outbox.poll_send(ctx.now.instant, most) {
+        let (access, principal) = (ctx.access, self.principal());
+        let may_have = |record: &Record| may_have(record, principal, access);
+        while let Some(record) = self.outbox.poll_send(ctx.now.instant, most, may_have) {
             self.send(ctx, conn, client::event(&String::from_utf8_lossy(&record.json)));
         }
     }
@@ -66,7 +82,7 @@ impl Relay {
         let Some(words) = refusal else {
             self.outbox.forget(&record.id);
             self.counters.published += 1;
-            self.record_useful(ctx.now.instant);
+            self.record_useful(ctx);
             return Some(());
         };
         match Refusal::read(words) {
@@ -83,7 +99,7 @@ impl Relay {
                 self.outbox.forget(&record.id);
                 self.counters.refused += 1;
                 self.note_refused(words, ctx);
-                self.record_useful(ctx.now.instant);
+                self.record_useful(ctx);
             }
         }
         Some(())

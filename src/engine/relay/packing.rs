@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::passes::Retry;
 use super::{Ctx, Relay};
-use crate::ingest::Source;
 use crate::plan::{Pack, Progress, Replaced, intersect};
 use crate::protocol::FilterKey;
 use crate::store::{Coverage, Proof};
@@ -22,16 +21,77 @@ impl Relay {
             self.replace(replaced, ctx);
         }
         for pack in self.packs.pack() {
+            self.dropped_by = None;
+            self.judge(&pack, ctx.access);
             self.follow(&pack);
-            self.progress.add(pack);
+            if self.direction_of(&pack).is_some() {
+                self.progress.add(pack);
+            }
         }
         self.waiting.extend(self.progress.begin_new());
     }
 
     fn follow(&mut self, pack: &Pack) {
-        self.consolidation_due = true;
-        self.lives.add(pack);
+        if self.is_to_follow(pack) {
+            self.consolidation_due = true;
+            self.lives.add(pack);
+            self.live_due = true;
+        }
+    }
+
+    fn unfollow(&mut self, pack: &Pack, ctx: &mut Ctx<'_>) {
+        // What is left of its subscription is to be sent again.
         self.live_due = true;
+        if let Some(subscription) = self.lives.remove(pack) {
+            self.close_subscription(subscription, ctx);
+        }
+    }
+
+    /// How things are synced has changed: follows what is to be followed, and nothing else.
+    pub(super) fn review_lives(&mut self, ctx: &mut Ctx<'_>) {
+        let packs: Vec<Pack> = self.packs.iter().cloned().collect();
+        for pack in packs {
+            match self.is_to_follow(&pack) {
+                true => self.follow(&pack),
+                false => self.unfollow(&pack, ctx),
+            }
+        }
+    }
+
+    /// Begins these packs anew, as the rules have it by now.
+    pub(super) fn begin_anew(&mut self, which: impl Fn(&Pack) -> bool, ctx: &mut Ctx<'_>) {
+        self.drop_histories(|history| which(&history.pack), ctx);
+        self.waiting.retain(|pack| !which(pack));
+        let packs: Vec<Pack> = self.packs.iter().filter(|pack| which(pack)).cloned().collect();
+        for pack in &packs {
+            self.judge(pack, ctx.access);
+            self.retries.remove(pack);
+            self.forget_gaps(pack.key());
+            ctx.items.forget(pack.key());
+            self.progress.remove(pack);
+            if self.direction_of(pack).is_some() {
+                self.progress.add(pack.clone());
+            }
+        }
+        self.review_lives(ctx);
+        self.waiting.extend(self.progress.begin_new());
+    }
+
+    /// Something that came was forbidden. Marks of other rules are worth nothing now, but would be again if those came back:
+    /// they must not claim this.
+    pub(super) fn drop_outdated_marks(&mut self, ctx: &mut Ctx<'_>) {
+        if self.dropped_by.replace(self.number_of_rights()) == Some(self.number_of_rights()) {
+            return;
+        }
+        let is_outdated = |pack: &&Pack| {
+            let mark = self.coverage.get(pack.key());
+            mark.is_some_and(|mark| mark.rules != self.rules_of(pack, ctx))
+        };
+        let outdated: Vec<FilterKey> = self.packs.iter().filter(is_outdated).map(|pack| pack.key().clone()).collect();
+        for filter in outdated {
+            self.coverage.remove(&filter);
+            self.push_no_mark(filter, ctx);
+        }
     }
 
     /// A pack takes the place of others. What all of them are proven for, it is proven for, too.
@@ -65,7 +125,7 @@ impl Relay {
     }
 
     pub(super) fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
-        let source = Source { relay: self.number, history: ctx.tickets.next_history() };
+        let source = self.source(ctx.tickets.next_history());
         ctx.pipeline.push_mark(source, mark, true);
     }
 
@@ -99,11 +159,8 @@ impl Relay {
         self.stale.remove(pack);
         self.polled.remove(pack);
         self.retries.remove(pack);
-        // What is left of its subscription is to be sent again.
-        self.live_due = true;
-        if let Some(subscription) = self.lives.remove(pack) {
-            self.close_subscription(subscription, ctx);
-        }
+        self.denied.remove(pack);
+        self.unfollow(pack, ctx);
     }
 
     /// Are more filters followed than relays like, or more than this one has subscriptions for, and would it help to make
@@ -124,7 +181,7 @@ impl Relay {
     /// Makes full packs of small ones. What was fetched is not fetched again; what is followed is followed by new
     /// subscriptions before the old ones end. Packs that are under way stay as they are.
     pub(super) fn consolidate_if_due(&mut self, ctx: &mut Ctx<'_>) {
-        if !self.options.live || !std::mem::take(&mut self.consolidation_due) || !self.has_too_many_filters(ctx) {
+        if !self.is_live() || !std::mem::take(&mut self.consolidation_due) || !self.has_too_many_filters(ctx) {
             return;
         }
         let before = self.lives.filters();
@@ -133,7 +190,7 @@ impl Relay {
             return;
         }
         self.counters.consolidations += 1;
-        self.note_live(ctx.now);
+        self.note_live(ctx);
         let session = &self.session;
         self.lives.dissolve(|id| session.subscription(id).filter(|open| open.answered).map(|open| open.opened_secs));
         for replaced in replaced {

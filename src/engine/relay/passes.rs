@@ -7,7 +7,7 @@ use super::{Ctx, Relay};
 use crate::engine::{Direction, HistoryId, RelayOptions};
 use crate::fetch::{History, HistoryParts};
 use crate::plan::{Pack, Todo, windows_to_fetch};
-use crate::runtime::{Instant, Now};
+use crate::runtime::Instant;
 use crate::store::Method;
 
 /// A filter with gaps is to be looked at again.
@@ -43,12 +43,15 @@ impl Relay {
         let id = ctx.tickets.next_history();
         let (todo, method) = self.todo(&pack, ctx);
         // What the relay is to get is passed on as it comes; a poll is for what is new there.
-        let direction = if self.polled.remove(&pack) { Direction::Down } else { self.options.direction };
+        let direction =
+            if self.polled.remove(&pack) { Direction::Down } else { self.direction_of(&pack).unwrap_or_default() };
+        self.counters.histories += 1;
+        self.moments.sync_started_secs = Some(ctx.now.unix_secs);
         if direction.is_up() {
             // What an older set lacks would not be offered.
             ctx.items.forget(pack.key());
         }
-        let options = RelayOptions { method, direction, ..self.options };
+        let options = RelayOptions { method, direction, ..self.options_of(&pack) };
         let rules = self.rules_of(&pack, ctx);
         let parts =
             HistoryParts { id, rules, pack, relay: self.url.clone(), options, todo, now_secs: ctx.now.unix_secs };
@@ -65,17 +68,19 @@ impl Relay {
         let is_polled = self.polled.contains(pack);
         let rules = self.rules_of(pack, ctx);
         let proofs = match self.coverage.get(key).filter(|mark| mark.rules == rules) {
-            Some(coverage) if is_polled || !self.options.direction.is_up() => coverage.windows.as_slice(),
+            Some(coverage) if is_polled || !self.direction_of(pack).is_some_and(Direction::is_up) => {
+                coverage.windows.as_slice()
+            }
             _ => &[],
         };
         let valid_for = match is_polled {
             true => ctx.config.live_retry_proofs,
             false => ctx.config.quick_reconnect_max,
         };
-        let todo = windows_to_fetch(window, proofs, ctx.now.unix_secs, valid_for, ctx.config.overlap_secs);
+        let todo = windows_to_fetch(window, proofs, ctx.now.unix_secs, valid_for, self.overlap_secs(pack, ctx));
         // Where a gap is left, every way to fetch is open again.
         let quick = self.was_live && !todo.kept.is_empty() && !self.retries.contains_key(pack);
-        let method = self.options.method.or(quick.then_some(Method::Req));
+        let method = self.options_of(pack).method.or(quick.then_some(Method::Req));
         (todo, method)
     }
 
@@ -83,7 +88,7 @@ impl Relay {
     pub(super) fn renew_after_absence(&mut self, ctx: &mut Ctx<'_>) {
         let Some(lost_at) = self.disconnected_at.take() else { return };
         let long = ctx.now.instant - lost_at > ctx.config.quick_reconnect_max;
-        match (self.options.live, long) {
+        match (self.is_live(), long) {
             (true, true) => self.begin_full_pass(ctx),
             (true, false) => {
                 self.progress.unconfirm_all();
@@ -96,7 +101,7 @@ impl Relay {
 
     /// Begins everything anew, pending and confirmed, and relies on nothing that was proven before. Live subscriptions
     /// stay open.
-    fn begin_full_pass(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn begin_full_pass(&mut self, ctx: &mut Ctx<'_>) {
         self.absorb(ctx);
         self.drop_histories(|_| true, ctx);
         self.waiting.clear();
@@ -125,7 +130,7 @@ impl Relay {
 
     /// When the next full pass over a relay that stays live is to begin.
     pub(super) fn next_full_pass(&self, ctx: &Ctx<'_>) -> Option<Instant> {
-        self.full_pass_at.filter(|_| self.options.live && !ctx.config.one_shot && self.wants_connection())
+        self.full_pass_at.filter(|_| self.is_live() && !ctx.config.one_shot && self.wants_connection())
     }
 
     /// Begins the full pass once its moment has come.
@@ -173,7 +178,7 @@ impl Relay {
         }
         if self.session.conn().is_some() {
             // Only what is not proven is fetched again.
-            self.note_live(ctx.now);
+            self.note_live(ctx);
             self.renew_auth(ctx);
         }
         for (pack, retry) in self.retries.iter_mut().filter(|(_, retry)| retry.at.is_some_and(|at| at <= now)) {
@@ -187,12 +192,13 @@ impl Relay {
     /// that was sent: proofs that reach to the newest hold until then. Those from before the subscription was opened
     /// hold for what is dated newer only: between the two, the relay may have got events with older dates. So do all
     /// where the subscription asks for nothing older.
-    pub(super) fn note_live(&mut self, now: Now) {
-        let Some(until) = self.session.served_until_secs(now).filter(|_| self.options.live) else { return };
+    pub(super) fn note_live(&mut self, ctx: &Ctx<'_>) {
+        let Some(until) = self.session.served_until_secs(ctx.now).filter(|_| self.is_live()) else { return };
         self.was_live = true;
         for pack in self.progress.confirmed().iter().filter(|pack| !self.stale.contains(pack)) {
             let Some((since, is_dated)) = self.live_since_secs(pack) else { continue };
-            let Some(coverage) = self.coverage.get_mut(pack.key()) else { continue };
+            let rules = self.rules_of(pack, ctx);
+            let Some(coverage) = self.coverage.get_mut(pack.key()).filter(|mark| mark.rules == rules) else { continue };
             for proof in &mut coverage.windows {
                 if proof.asked_at_secs >= since && !is_dated {
                     proof.asked_at_secs = proof.asked_at_secs.max(until);
@@ -212,11 +218,12 @@ impl Relay {
 
     /// The number of the rules by which is decided what of this pack is wanted.
     pub(super) fn rules_of(&self, pack: &Pack, ctx: &Ctx<'_>) -> u64 {
-        match (self.options.trusted, pack.is_announcements()) {
+        let wanted = match (self.options_of(pack).trusted, pack.is_announcements()) {
             (true, _) => 0,
             (false, true) => ctx.rules.announcements,
             (false, false) => ctx.rules.others,
-        }
+        };
+        wanted ^ self.number_of_rights()
     }
 
     /// The rules have changed: what was fetched by others is fetched again.

@@ -23,6 +23,7 @@ impl Relay {
         match &mut self.session.link {
             Link::Down => self.health.retry_soon(ctx.config),
             Link::Connecting { give_up_at, .. } => put_off(give_up_at, ctx.config.connect_timeout),
+            Link::Proving { give_up_at, .. } => put_off(give_up_at, ctx.config.identity_timeout),
             Link::Up { .. } => {
                 if self.next_stall(ctx).is_some_and(|(at, _)| at <= now) {
                     self.excuse_silence(now);

@@ -1,10 +1,9 @@
 //! Deciding what to send: as much as the relay's limits, the pipeline and a cooldown allow.
 
-use super::{Ctx, Pending, Relay};
+use super::{Ctx, Pending, Relay, rights};
 use crate::engine::items::{self, Wanted};
 use crate::engine::{Effect, HistoryId};
 use crate::fetch::{Answer, Ask, History, Need};
-use crate::ingest::Source;
 use crate::protocol::Event;
 use crate::protocol::message::client;
 use crate::relay::Purpose;
@@ -20,7 +19,8 @@ impl Relay {
         self.retry_if_due(ctx);
         self.poll_needs(ctx);
         self.connect_if_due(ctx);
-        if self.session.conn().is_some() && self.health.cooldown(ctx.now.instant).is_none() {
+        let is_resting = self.health.cooldown(ctx.now.instant).is_some();
+        if self.session.conn().is_some() && !is_resting && !self.awaits_auth() {
             self.begin_full_pass_if_due(ctx);
             self.consolidate_if_due(ctx);
             self.open_live(ctx);
@@ -67,11 +67,14 @@ impl Relay {
         let relay = self.number;
         let Some(history) = self.histories.get_mut(&id) else { return };
         match need {
-            Need::Items => match ctx.items.want(history.key(), (relay, id), ctx.now.instant, ctx.tickets) {
-                Wanted::Ready(set) => history.handle_items(set, self.negentropy_refused.as_deref(), ctx.config),
-                Wanted::Load(ticket) => ctx.out.push_back(items::load(history.filter(), ticket)),
-                Wanted::Waiting => {}
-            },
+            Need::Items => {
+                let choice = (history.key().clone(), self.rights.view.clone());
+                match ctx.items.want(&choice, (relay, id), ctx.now.instant, ctx.tickets) {
+                    Wanted::Ready(set) => history.handle_items(set, self.negentropy_refused.as_deref(), ctx.config),
+                    Wanted::Load(ticket) => ctx.out.push_back(items::load(history.filter(), choice.1, ticket)),
+                    Wanted::Waiting => {}
+                }
+            }
             Need::Known(ids) => {
                 let ticket = ctx.tickets.next();
                 ctx.pending.insert(ticket, Pending::Known { relay, history: id, ids: ids.clone() });
@@ -84,7 +87,7 @@ impl Relay {
             }
             Need::Mark { coverage, last } => {
                 self.coverage.insert(coverage.filter.clone(), coverage.clone());
-                ctx.pipeline.push_mark(Source { relay, history: id }, coverage, last);
+                ctx.pipeline.push_mark(self.source(id), coverage, last);
             }
         }
     }
@@ -92,6 +95,8 @@ impl Relay {
     /// Sends what histories want to send.
     fn poll_asks(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };
+        let principal = self.principal();
+        let may_have = |record: &Record| rights::may_have(record, principal, ctx.access);
         let ids: Vec<HistoryId> = self.histories.keys().copied().collect();
         for id in ids {
             loop {
@@ -100,7 +105,8 @@ impl Relay {
                 let room = drained && self.session.open_reqs() < self.budget.subscriptions_max();
                 let next = self.session.next_id();
                 let Some(history) = self.histories.get_mut(&id) else { break };
-                let Some(ask) = history.poll_ask(next, room, ctx.now.instant, &self.budget, ctx.config) else { break };
+                let bounds = (&self.budget, ctx.config);
+                let Some(ask) = history.poll_ask(next, room, ctx.now.instant, bounds, may_have) else { break };
                 let frame = self.open_ask(id, ask, ctx);
                 self.send(ctx, conn, frame);
             }

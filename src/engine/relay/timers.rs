@@ -15,6 +15,10 @@ impl Relay {
                 self.cut(CloseReason::Connect(crate::runtime::ConnectError::TimedOut), ctx);
                 return;
             }
+            Link::Proving { give_up_at, .. } if give_up_at <= now => {
+                self.cut(CloseReason::Identity("its relay information document did not come in time".to_owned()), ctx);
+                return;
+            }
             Link::Up { .. } => self.handle_stalls(ctx),
             _ => {}
         }
@@ -99,6 +103,7 @@ impl Relay {
             }
             Link::Down => None,
             Link::Connecting { give_up_at, .. } => Some((give_up_at, "connect timeout")),
+            Link::Proving { give_up_at, .. } => Some((give_up_at, "identity")),
             Link::Up { .. } => self.deadline_of_connection(ctx),
         };
         let retry = self.next_retry().map(|at| (at, "retry"));

@@ -142,6 +142,16 @@ impl History {
         &self.filter
     }
 
+    /// Which way events go.
+    pub fn direction(&self) -> Direction {
+        self.options.direction
+    }
+
+    /// The number of the rules by which is decided what is wanted.
+    pub fn rules(&self) -> u64 {
+        self.rules
+    }
+
     /// The filter's key.
     pub fn key(&self) -> &FilterKey {
         self.pack.key()
@@ -213,14 +223,14 @@ impl History {
     }
 
     /// The next thing to send, if there is one. A subscription that is opened will be `subscription`; `room` says
-    /// whether one may be.
+    /// whether one may be, `may_have` whether the relay may have an event.
     pub fn poll_ask(
         &mut self,
         subscription: u64,
         room: bool,
         now: Instant,
-        budget: &Budget,
-        config: &Config,
+        (budget, config): (&Budget, &Config),
+        may_have: impl Fn(&Record) -> bool,
     ) -> Option<Ask> {
         if let Some(closing) = self.close_reconciliation.take() {
             return Some(Ask::NegClose(closing));
@@ -233,7 +243,7 @@ impl History {
         if self.waits_for_auth {
             return None;
         }
-        if let Some(record) = self.publish.poll_send(now, config.publish_in_flight_max) {
+        if let Some(record) = self.publish.poll_send(now, config.publish_in_flight_max, may_have) {
             return Some(Ask::Event(record));
         }
         if !room {

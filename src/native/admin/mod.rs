@@ -31,7 +31,8 @@ use tokio::task::JoinHandle;
 
 pub use self::exposition::{MetricPrefix, MetricPrefixError};
 pub use self::report::{
-    DaemonReport, DiscoveryReport, EngineReport, FeedReport, Readiness, ServiceReport, Stage, StoreReport, Verdict,
+    DaemonReport, DiscoveryReport, EngineReport, FeedReport, PeerReport, PeersReport, Readiness, ServiceReport, Stage,
+    StoreReport, Verdict,
 };
 pub(crate) use self::report::{Standing, gaps_of};
 use super::NativeClock;
@@ -46,7 +47,8 @@ pub const GRAFANA_DASHBOARD: &str = include_str!("grafana.json");
 pub struct AdminConfig {
     /// The first part of the names of all metrics.
     pub prefix: MetricPrefix,
-    /// Relays that have labels of their own in the metrics; those beyond are taken together as `other`.
+    /// Relays, and peers, that have labels of their own in the metrics; those beyond are taken together as `other`, or
+    /// `all others`.
     pub relays_named_max: usize,
     /// Connections open at once; others wait to be accepted.
     pub connections_max: usize,

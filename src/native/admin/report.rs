@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::discover::{DiscoveryCounters, DiscoverySizes};
 use crate::engine::{Phase, RelayReport, Sizes};
 use crate::native::hook;
+use crate::peer::{Health, HealthStatus, PeerState, PeerStats, SyncStats};
+use crate::protocol::RelayUrl;
 use crate::runtime::Instant;
 use crate::serve;
 
@@ -28,6 +30,8 @@ pub struct DaemonReport {
     pub engine: EngineReport,
     /// What is known of each relay.
     pub relays: Vec<RelayReport>,
+    /// The configured peers; `None` if there are none.
+    pub peers: Option<PeersReport>,
     /// What was discovered; `None` if only configured relays are synced.
     pub discovery: Option<DiscoveryReport>,
     /// The relay service; `None` if there is none.
@@ -78,6 +82,28 @@ pub struct EngineReport {
     pub last_failure: Option<String>,
     /// How much it holds.
     pub sizes: Sizes,
+}
+
+/// The configured peers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeersReport {
+    /// Is sync working with them?
+    pub health: Health,
+    /// What was counted at all of them.
+    pub stats: SyncStats,
+    /// Each of them, in the order of their names.
+    pub peers: Vec<PeerReport>,
+}
+
+/// A configured peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerReport {
+    /// Its relay.
+    pub relay: RelayUrl,
+    /// What it is at.
+    pub runtime: PeerState,
+    /// What was counted there.
+    pub stats: PeerStats,
 }
 
 /// What discovery has found.
@@ -149,6 +175,7 @@ impl DaemonReport {
             },
             engine: EngineReport { moved_at: now, ..EngineReport::default() },
             relays: Vec::new(),
+            peers: None,
             discovery: None,
             service: None,
             store: StoreReport::default(),
@@ -177,7 +204,11 @@ impl DaemonReport {
 
     /// Is everything wanted proven to be held, at relays that are all connected?
     pub fn is_complete(&self) -> bool {
-        self.readiness.faults().next().is_none() && self.verdict().is_complete()
+        let peers_work = || {
+            let status = self.peers.as_ref().map_or(HealthStatus::Idle, |peers| peers.health.status);
+            matches!(status, HealthStatus::Ok | HealthStatus::Idle)
+        };
+        self.readiness.faults().next().is_none() && self.verdict().is_complete() && peers_work()
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::report::{DaemonReport, DiscoveryReport, Readiness, ServiceReport, Stage};
+use super::report::{DaemonReport, DiscoveryReport, PeerReport, PeersReport, Readiness, ServiceReport, Stage};
 use crate::discover::DiscoverySizes;
 use crate::engine::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
 use crate::native::hook;
+use crate::peer::{Health, PeerMarks, PeerSpec, PeerState, PeerStats, SyncStats, Tally};
 use crate::protocol::{FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
-use crate::runtime::Instant;
+use crate::runtime::{FailureKind, Instant};
 use crate::store::Method;
 
 /// A relay that is connected, live and complete.
@@ -61,4 +62,39 @@ pub(crate) fn daemon(relays: Vec<RelayReport>) -> DaemonReport {
         bounds: [("feed_events_max".to_owned(), 3)].into(),
         ..DaemonReport::starting(1_700_000_000, Instant::ZERO)
     }
+}
+
+/// Two configured peers of a daemon: one that works, and one that has another key than is pinned.
+pub(crate) fn peers() -> PeersReport {
+    let spec = |id: &str| {
+        let json = format!(
+            r#"{{"id":"{id}","url":"wss://{id}.example","auth_pubkey":"{0}","filters":[{{"kinds":[5000]}}],
+                "tls":{{"pins":[{{"type":"spki_sha256","value":"{0}"}}]}}}}"#,
+            "aa4fc8665f5696e33db7e1a572e3b0f5b3d615837b0f362dcb1c8068b098c7b4"
+        );
+        PeerSpec::parse(&json).unwrap()
+    };
+    let (works, fails) = (spec("tribes-primary"), spec("tribes-secondary"));
+    let failing = RelayReport {
+        phase: Phase::Waiting,
+        connected: false,
+        failures: 2,
+        failure: Some(FailureKind::WrongPin),
+        last_error: Some("pinned key not found".to_owned()),
+        counters: Counters::default(),
+        ..relay(fails.url.as_str())
+    };
+    let pairs = [(works.clone(), relay(works.url.as_str())), (fails, failing)];
+    let health = Health::of(pairs.iter().map(|(spec, report)| (spec, Some(report))));
+    let peers: Vec<PeerReport> = pairs
+        .iter()
+        .map(|(spec, report)| {
+            let runtime = PeerState::new(&spec.id, true, Some(report), &PeerMarks::default());
+            let tally = Tally::of(&report.counters);
+            let stats = PeerStats { server_id: spec.id.clone(), tally, ..PeerStats::default() };
+            PeerReport { relay: spec.url.clone(), runtime, stats }
+        })
+        .collect();
+    let stats = SyncStats::of(peers.iter().map(|peer| (&peer.runtime, peer.stats.tally)));
+    PeersReport { health, stats, peers }
 }

@@ -4,8 +4,7 @@ use serde::Serialize;
 
 use super::state::{Owner, State};
 use super::{Control, ControlError, Desk};
-use crate::peer::{Rule, SpecMistake, SpecMistakes};
-use crate::protocol::filter::is_void;
+use crate::peer::{MatchError, Rule, SpecMistake, SpecMistakes, check_match};
 use crate::protocol::{Filter, PublicKey};
 
 /// Who may read and write which protected events.
@@ -193,16 +192,8 @@ impl Access {
 
 /// Rules, and what is protected, are about kinds, authors and tags: what an event is, not when it is, or which.
 fn check(path: &str, filter: &Filter) -> Result<(), ControlError> {
-    let Filter { ids, search, since, until, limit, .. } = filter;
-    let is_more = ids.is_some() || search.is_some() || since.is_some() || until.is_some() || limit.is_some();
-    let reason = if is_more {
-        "it may have kinds, authors and tags only; leave the rest out"
-    } else if is_void(filter) {
-        "it has an empty list, which nothing satisfies; leave that out to mean all"
-    } else {
-        return Ok(());
-    };
-    Err(SpecMistakes(vec![SpecMistake { path: path.to_owned(), reason: reason.to_owned() }]).into())
+    let mistake = |error: MatchError| SpecMistake { path: path.to_owned(), reason: error.reason };
+    check_match(filter).map_err(|error| SpecMistakes(vec![mistake(error)]).into())
 }
 
 impl Desk {

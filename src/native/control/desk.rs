@@ -37,7 +37,7 @@ pub(super) struct Desk {
     /// Something has changed that is not shown yet.
     is_unseen: bool,
     /// Held for as long as the files are ours; `None` once they are not any more.
-    pub(super) lock: Option<File>,
+    pub(super) lock: Option<Lock>,
 }
 
 impl Desk {
@@ -197,7 +197,19 @@ pub(super) fn state_file(store_file: &Path) -> PathBuf {
     durable::beside(store_file, STATE)
 }
 
-fn lock_file(path: &Path) -> Result<File, FileError> {
+/// The files are ours for as long as this is.
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing it would do, but for a child process that is just being made, and has it open, too, for a moment.
+        if let Err(error) = self.0.unlock() {
+            tracing::debug!("the files of the control plane are let go of late: {error}");
+        }
+    }
+}
+
+fn lock_file(path: &Path) -> Result<Lock, FileError> {
     let fault = |fault: FileFault| FileError::new(path, fault);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| FileError::new(folder, error))?;
@@ -208,7 +220,7 @@ fn lock_file(path: &Path) -> Result<File, FileError> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path).map_err(|error| fault(error.into()))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(fault(FileFault::Locked)),
         Err(TryLockError::Error(error)) => Err(fault(error.into())),
     }

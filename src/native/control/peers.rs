@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 
 use super::state::{Peer, State, remember};
 use super::{Control, ControlError, Desired, Desk, Order};
+use crate::native::admin::{PeerReport, PeersReport};
 use crate::peer::{Health, PeerSpec, PeerState, PeerStats, SyncStats, WorkerState};
 use crate::protocol::{EventId, PublicKey, RelayUrl};
 use crate::store::RequestContext;
@@ -166,6 +167,17 @@ impl Peers {
             })
             .collect();
         SyncStats::of(states.iter().map(|(state, tally)| (state, *tally)))
+    }
+
+    /// All of it in one; `None` if there are no peers.
+    pub fn report(&self) -> Option<PeersReport> {
+        let (stats, health) = (self.all_stats(), self.health());
+        let report = |info: PeerInfo| {
+            let stats = self.stats(&info.spec.id).ok()?;
+            Some(PeerReport { relay: info.spec.url, runtime: info.runtime, stats })
+        };
+        let peers: Vec<PeerReport> = self.list().into_iter().filter_map(report).collect();
+        (!peers.is_empty()).then_some(PeersReport { health, stats, peers })
     }
 
     /// Is sync working, and if not, why?

@@ -260,7 +260,11 @@ async fn serve(
         ties.judge = Some(judge);
         court = Some(tokio::spawn(court::hold(shared.clone(), docket)));
     }
-    let service = RelayService::bind_with(address, settings.service(), theirs, ties).await?;
+    let mut config = settings.service();
+    let desired = shared.control.desired();
+    config.serve.access = desired.access.clone();
+    config.serve.identity = desired.identity.as_ref().map(|identity| identity.pubkey);
+    let service = RelayService::bind_with(address, config, theirs, ties).await?;
     tracing::info!("the relay listens at {}", service.url());
     Ok((service, court))
 }

@@ -74,6 +74,7 @@ impl Reporter {
             },
             engine: news.engine,
             relays: news.relays,
+            peers: self.shared.control.peers().report(),
             discovery: news.discovery,
             service,
             hook: self.hooked.counters().await,

@@ -69,13 +69,18 @@ pub(super) async fn bring(desired: &Desired, commands: &mut Commands, told: &mut
 /// Brings changes, and carries out orders, for as long as it is polled.
 pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService>>, mut orders: mpsc::Receiver<Order>) {
     let mut desired = shared.control.watch();
+    let mut served = None;
     let mut ticks = interval(shared.settings().control.bounds.marks_interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             Ok(()) = desired.changed() => {
                 let desired = desired.borrow_and_update().clone();
-                change(&shared, service.as_deref(), &desired).await;
+                // Clients first: the engine may take its time.
+                if let Some(service) = &service {
+                    serve(service, &desired, &mut served).await;
+                }
+                lead(&shared, &desired).await;
             }
             Some(order) = orders.recv() => carry_out(&shared, order).await,
             _ = ticks.tick() => if let Err(error) = shared.control.save_marks().await {
@@ -85,8 +90,16 @@ pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService
     }
 }
 
-/// Rules hold for clients first: the engine may take its time.
-async fn change(shared: &Shared, _service: Option<&RelayService>, desired: &Desired) {
+/// Tells the relay service; `served`: the rules that it goes by, if that is known.
+async fn serve(service: &RelayService, desired: &Desired, served: &mut Option<Arc<AccessRules>>) {
+    service.set_identity(identity(desired));
+    if served.as_ref() != Some(&desired.access) && service.set_access(desired.access.clone()).await {
+        *served = Some(desired.access.clone());
+    }
+}
+
+/// Tells the engine that runs.
+async fn lead(shared: &Shared, desired: &Desired) {
     let mut told = shared.told.lock().await;
     // An engine that is being built hears of all that holds before it is linked.
     let commands = shared.link.borrow().clone();

@@ -27,6 +27,7 @@ use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use super::connection::{Connection, Links};
+use super::document::Document;
 use super::encryption::Encryption;
 use super::visitors::{Visit, Visitors};
 use super::{ServiceConfig, stopped};
@@ -46,7 +47,7 @@ pub(super) struct Doors {
     rpc: Option<Rpc>,
     is_stopping: watch::Receiver<bool>,
     /// The relay information document.
-    relay_info: Bytes,
+    document: Arc<Document>,
     random: &'static dyn SecureRandom,
     clock: NativeClock,
     turned_away: Arc<AtomicU64>,
@@ -68,16 +69,16 @@ const REQUEST_BYTES_MIN: usize = 8 * 1024;
 impl Doors {
     pub(super) fn new(
         config: Arc<ServiceConfig>,
+        document: Arc<Document>,
         links: Links,
         encryption: Encryption,
         rpc: Option<Rpc>,
         is_stopping: watch::Receiver<bool>,
         turned_away: Arc<AtomicU64>,
     ) -> Self {
-        let relay_info = serde_json::to_vec(&config.serve.relay_info()).expect("it has only strings and numbers");
         let random = rustls::crypto::ring::default_provider().secure_random;
-        let (relay_info, clock) = (relay_info.into(), NativeClock::new());
-        Self { config, links, encryption, rpc, is_stopping, relay_info, random, clock, turned_away }
+        let clock = NativeClock::new();
+        Self { config, links, encryption, rpc, is_stopping, document, random, clock, turned_away }
     }
 
     /// Accepts until the service stops, then waits for the connections to end.
@@ -232,7 +233,7 @@ impl Doors {
             return plain(StatusCode::METHOD_NOT_ALLOWED, "GET it, or connect by WebSocket\n");
         }
         if wants(ACCEPT, "application/nostr+json") {
-            return body(StatusCode::OK, "application/nostr+json", self.relay_info.clone());
+            return body(StatusCode::OK, "application/nostr+json", self.document.json());
         }
         plain(StatusCode::OK, "This is a Nostr relay. Connect to it by WebSocket.\n")
     }

@@ -124,6 +124,12 @@ impl<S: Store> Hub<S> {
         match request {
             // Nobody waits for the numbers any more: then they are not sent.
             Request::Standing(sender) => drop(sender.send(self.standing())),
+            Request::Access(rules, done) => {
+                self.handle(ServeInput::Access(rules));
+                if done.send(()).is_err() {
+                    tracing::trace!("nobody waits for the access rules any more, they hold all the same");
+                }
+            }
             Request::Accepted(events) => self.handle(ServeInput::Accepted { events: events.into() }),
         }
     }

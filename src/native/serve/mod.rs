@@ -5,6 +5,7 @@
 //! any of them, so no client and no query delays another.
 
 mod connection;
+mod document;
 mod elsewhere;
 mod encryption;
 mod http;
@@ -31,7 +32,8 @@ use tokio::task::JoinHandle;
 use crate::ingest::Verified;
 use crate::native::feed::FeedReceiver;
 use crate::native::rpc::Rpc;
-use crate::protocol::{Event, RelayUrl};
+use crate::peer::AccessRules;
+use crate::protocol::{Event, PublicKey, RelayUrl};
 use crate::serve::{Counters, ServeConfig};
 use crate::store::Store;
 
@@ -156,6 +158,7 @@ pub struct RelayService {
     /// How connections are encrypted that come from now on.
     tls: Option<watch::Sender<Arc<ServerConfig>>>,
     requests: mpsc::Sender<Request>,
+    document: Arc<document::Document>,
     stopping: watch::Sender<bool>,
     shutdown_max: Duration,
     /// Connections that were turned away or dropped.
@@ -178,6 +181,7 @@ pub struct Standing {
 enum Request {
     Standing(oneshot::Sender<Standing>),
     Accepted(Vec<Verified<Event>>),
+    Access(Arc<AccessRules>, oneshot::Sender<()>),
 }
 
 impl RelayService {
@@ -225,10 +229,12 @@ impl RelayService {
         let hub = tokio::spawn(hub.run(arrived, reported, requested, is_stopping.clone()));
         let shutdown_max = config.shutdown_max;
         let turned_away = Arc::<AtomicU64>::default();
+        let document = Arc::new(document::Document::new(config.serve.clone()));
         let encryption = encryption::Encryption::new(encrypting, &config);
-        let doors = http::Doors::new(config, links, encryption, ties.rpc, is_stopping, turned_away.clone());
+        let doors =
+            http::Doors::new(config, document.clone(), links, encryption, ties.rpc, is_stopping, turned_away.clone());
         let doors = tokio::spawn(doors.run(listener));
-        Ok(Self { local_addr, tls, requests, stopping, shutdown_max, turned_away, hub, doors })
+        Ok(Self { local_addr, tls, requests, document, stopping, shutdown_max, turned_away, hub, doors })
     }
 
     /// The address that it listens on.
@@ -272,6 +278,19 @@ impl RelayService {
     /// Tells subscribers of events that somebody else has put into the same store. `false` if the service has ended.
     pub async fn accepted(&self, events: Vec<Verified<Event>>) -> bool {
         self.requests.send(Request::Accepted(events)).await.is_ok()
+    }
+
+    /// Has these access rules hold from now on, for what is under way, too, and for documents (NIP-11) served from now on.
+    /// When this returns, nothing more is sent that was read under the old ones. `false` if the service has ended.
+    pub async fn set_access(&self, rules: Arc<AccessRules>) -> bool {
+        let (sender, receiver) = oneshot::channel();
+        self.document.change(|config| config.access = rules.clone());
+        self.requests.send(Request::Access(rules, sender)).await.is_ok() && receiver.await.is_ok()
+    }
+
+    /// Names the relay's own key, or none, in documents (NIP-11) served from now on.
+    pub fn set_identity(&self, identity: Option<PublicKey>) {
+        self.document.change(|config| config.identity = identity);
     }
 
     /// Stops listening, stores what has been received, says goodbye to all clients, and returns when all is closed or

@@ -95,7 +95,7 @@ const CASES: &[Case] = &[
     ("[sync]\nbootstraps = []", 2, "sync.bootstraps", &["did you mean bootstrap of [discovery]?"]),
     ("[sync]\nxyzzy = 1", 2, "sync.xyzzy", &["no such setting", "config init"]),
     ("[synk]\nbackoff_max = 5", 1, "", &["no section [synk]", "did you mean [sync]?"]),
-    ("[colours]", 1, "", &["no section [colours]", "there are daemon, discovery,"]),
+    ("[colours]", 1, "", &["no section [colours]", "there are access, control, daemon, discovery,"]),
     ("\nlisten = \"127.0.0.1:1\"", 2, "listen", &["belongs into a section", "[relay]"]),
     ("store = \"x\"", 1, "store", &["this is a section"]),
     ("[sync]\nbackoff_max = \"1 fortnight\"", 2, "sync.backoff_max", &["\"1 fortnight\"", "\"5s\""]),

@@ -28,7 +28,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::{AccessRules, IdentityField, Peering, Pin, PinScope, SpecMistakes, Terms, TlsMode, TlsTerms, Verify};
+use super::{
+    AccessRules, Capability, IdentityField, Peering, Pin, PinScope, SpecMistakes, Terms, TlsMode, TlsTerms, Verify,
+};
 use crate::engine::{Direction, RelayOptions};
 use crate::protocol::{Filter, PublicKey, RelayUrl};
 use crate::store::Method;
@@ -160,6 +162,25 @@ impl PeerSpec {
         self.tls.mode == TlsMode::Required && !self.url.is_tls()
     }
 
+    /// What the access rules make of a filter, if that is hardly meant.
+    fn rights(&self, filter: &Filter, access: &AccessRules) -> Option<String> {
+        if !access.names(filter) {
+            let words = "nothing protects all of these events: every client of this relay can read and write them; \
+                         protect them by access.protected in the configuration, or by `relaysync access protect`";
+            return Some(words.to_owned());
+        }
+        let lacks = |is_wanted: bool, capability| is_wanted && !access.covers([&self.auth_pubkey], capability, filter);
+        let lacking: Vec<&str> = [
+            (self.direction.is_down(), Capability::SyncWrite, "sync_write"),
+            (self.direction.is_up(), Capability::SyncRead, "sync_read"),
+        ]
+        .into_iter()
+        .filter_map(|(is_wanted, capability, name)| lacks(is_wanted, capability).then_some(name))
+        .collect();
+        let words = "is not granted to auth_pubkey, so this is not synced; grant it by `relaysync access grant`";
+        (!lacking.is_empty()).then(|| format!("{} {words}", lacking.join(" and ")))
+    }
+
     /// What is allowed, but hardly meant, where these rules hold.
     pub fn warnings(&self, access: &AccessRules) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -177,12 +198,8 @@ impl PeerSpec {
         if self.direction.is_up() && self.auth == PeerAuth::None {
             warnings.push("auth.type is \"none\": a relay that protects these events does not take them".to_owned());
         }
-        if access.is_open() {
-            warnings.push(
-                "nothing protects these events: every client of this relay can read and write them; protect them by \
-                 access.protected in the configuration, or by protectevents"
-                    .to_owned(),
-            );
+        for (index, filter) in self.filters.iter().enumerate() {
+            warnings.extend(self.rights(filter, access).map(|warning| format!("filters[{index}]: {warning}")));
         }
         warnings
     }

@@ -1,6 +1,7 @@
 //! A report as metrics.
 
 mod daemon;
+mod peers;
 mod places;
 mod relays;
 mod service;
@@ -16,19 +17,25 @@ use super::report::DaemonReport;
 #[derive(Debug)]
 pub(super) struct Metrics {
     prefix: MetricPrefix,
-    places: Places,
+    relays: Places,
+    peers: Places,
 }
 
 impl Metrics {
-    /// `relays_named_max`: so many relays get labels of their own, those beyond are taken together.
+    /// `relays_named_max`: so many relays, and so many peers, get labels of their own; those beyond are taken together.
     pub(super) fn new(prefix: MetricPrefix, relays_named_max: usize) -> Self {
-        Self { prefix, places: Places::new(relays_named_max) }
+        // No URL is spelled like the one, and no name of a peer like the other.
+        let (relays, peers) = (Places::new(relays_named_max, "other"), Places::new(relays_named_max, "all others"));
+        Self { prefix, relays, peers }
     }
 
     /// The page for `report`.
     pub(super) fn page(&mut self, report: &DaemonReport, process: Process) -> String {
         let mut page = Page { prefix: &self.prefix, exposition: Exposition::default() };
-        relays::write(&mut page, report, &self.places.groups(&report.relays));
+        relays::write(&mut page, report, &self.relays.groups(&report.relays, |relay| relay.relay.as_str()));
+        if let Some(report) = &report.peers {
+            peers::write(&mut page, report, &self.peers.groups(&report.peers, |peer| &peer.stats.server_id));
+        }
         daemon::write(&mut page, report);
         process.write(&mut page.exposition, report.started_at_secs);
         page.exposition.into_text()

@@ -1,4 +1,4 @@
-//! Which relays have labels of their own.
+//! Which relays, and which peers, have labels of their own.
 //!
 //! Anybody can name relays in an announcement, and each label costs whoever stores the metrics. So only so many relays
 //! have one; the rest are counted together. A relay keeps its place for as long as it is known: one that moved between
@@ -6,60 +6,59 @@
 
 use std::collections::BTreeMap;
 
-use crate::engine::RelayReport;
-use crate::protocol::RelayUrl;
-
-/// The label of the relays that have none of their own. No URL is spelled like this.
-const OTHER: &str = "other";
-
 /// Who has a label of its own.
 #[derive(Debug)]
 pub(super) struct Places {
     named_max: usize,
-    /// Each relay of the last report: is it named?
-    is_named: BTreeMap<RelayUrl, bool>,
+    /// The label of those that have none of their own. Nobody is called that.
+    other: &'static str,
+    /// Each of the last report: is it named?
+    is_named: BTreeMap<String, bool>,
 }
 
 /// What is written under one label.
-pub(super) struct Group<'r> {
+pub(super) struct Group<'r, T> {
     pub(super) label: &'r str,
-    pub(super) relays: Vec<&'r RelayReport>,
+    pub(super) members: Vec<&'r T>,
+    is_named: bool,
 }
 
-impl Group<'_> {
-    pub(super) fn sum(&self, value: impl Fn(&RelayReport) -> u64) -> u64 {
-        self.relays.iter().map(|relay| value(relay)).sum()
+impl<T> Group<'_, T> {
+    pub(super) fn sum(&self, value: impl Fn(&T) -> u64) -> u64 {
+        self.members.iter().map(|member| value(member)).sum()
     }
 
-    /// Is this one relay's own label?
+    /// Is this one member's own label?
     pub(super) fn is_named(&self) -> bool {
-        self.label != OTHER
+        self.is_named
     }
 }
 
 impl Places {
-    pub(super) fn new(named_max: usize) -> Self {
-        Self { named_max, is_named: BTreeMap::new() }
+    pub(super) fn new(named_max: usize, other: &'static str) -> Self {
+        Self { named_max, other, is_named: BTreeMap::new() }
     }
 
-    /// `relays` by their labels; places of those that are not among them any more are free for newcomers.
-    pub(super) fn groups<'r>(&mut self, relays: &'r [RelayReport]) -> Vec<Group<'r>> {
+    /// `members`, each with its name, by their labels; places of those that are not among them any more are free for
+    /// newcomers.
+    pub(super) fn groups<'r, T>(&mut self, members: &'r [T], name: impl Fn(&'r T) -> &'r str) -> Vec<Group<'r, T>> {
         let before = std::mem::take(&mut self.is_named);
-        let known = relays.iter().filter_map(|relay| Some((relay.relay.clone(), *before.get(&relay.relay)?)));
-        self.is_named = known.collect();
+        let names = members.iter().map(&name);
+        self.is_named =
+            names.filter_map(|name| before.get(name).map(|is_named| (name.to_owned(), *is_named))).collect();
         let mut named = self.is_named.values().filter(|is_named| **is_named).count();
-        for relay in relays {
-            self.is_named.entry(relay.relay.clone()).or_insert_with(|| {
+        for member in members {
+            self.is_named.entry(name(member).to_owned()).or_insert_with(|| {
                 let has_place = named < self.named_max;
                 named += usize::from(has_place);
                 has_place
             });
         }
-        let (own, other): (Vec<_>, Vec<_>) = relays.iter().partition(|relay| self.is_named[&relay.relay]);
-        let mut groups: Vec<_> =
-            own.into_iter().map(|relay| Group { label: relay.relay.as_str(), relays: vec![relay] }).collect();
-        if !other.is_empty() {
-            groups.push(Group { label: OTHER, relays: other });
+        let (own, others): (Vec<_>, Vec<_>) = members.iter().partition(|member| self.is_named[name(member)]);
+        let own = own.into_iter().map(|member| Group { label: name(member), members: vec![member], is_named: true });
+        let mut groups: Vec<_> = own.collect();
+        if !others.is_empty() {
+            groups.push(Group { label: self.other, members: others, is_named: false });
         }
         groups
     }

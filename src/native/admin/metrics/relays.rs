@@ -29,7 +29,7 @@ const PHASES: [(Phase, &str); 7] = [
     (Phase::Done, "done"),
 ];
 
-pub(super) fn write(page: &mut Page<'_>, report: &DaemonReport, groups: &[Group<'_>]) {
+pub(super) fn write(page: &mut Page<'_>, report: &DaemonReport, groups: &[Group<'_, RelayReport>]) {
     write_totals(page, &report.relays);
     write_health(page, groups);
     write_gaps(page, groups);
@@ -58,7 +58,7 @@ fn write_totals(page: &mut Page<'_>, relays: &[RelayReport]) {
     }
 }
 
-fn write_health(page: &mut Page<'_>, groups: &[Group<'_>]) {
+fn write_health(page: &mut Page<'_>, groups: &[Group<'_, RelayReport>]) {
     by_relay(
         page,
         Kind::Gauge,
@@ -93,14 +93,14 @@ fn status_number(health: HealthState) -> u64 {
     }
 }
 
-fn write_gaps(page: &mut Page<'_>, groups: &[Group<'_>]) {
+fn write_gaps(page: &mut Page<'_>, groups: &[Group<'_, RelayReport>]) {
     by_relay(page, Kind::Gauge, "relay_complete", "Is everything that the relay has held?", groups, |relay| {
         u64::from(relay.complete)
     });
     let mut gaps = page.family("relay_gaps", Kind::Gauge, "What could not be proven complete, by reason.");
     for group in groups {
         let mut reasons: BTreeMap<&str, u64> = BTreeMap::new();
-        for Gap { reason, .. } in group.relays.iter().flat_map(|relay| &relay.gaps) {
+        for Gap { reason, .. } in group.members.iter().flat_map(|relay| &relay.gaps) {
             *reasons.entry(reason_name(reason)).or_default() += 1;
         }
         let unrecorded = group.sum(|relay| relay.gaps_dropped);
@@ -139,7 +139,7 @@ pub(super) fn reason_name(reason: &GapReason) -> &'static str {
     }
 }
 
-fn write_traffic(page: &mut Page<'_>, groups: &[Group<'_>]) {
+fn write_traffic(page: &mut Page<'_>, groups: &[Group<'_, RelayReport>]) {
     let results: [(&str, Value); 6] = [
         ("received", |relay| relay.counters.received),
         ("stored", |relay| relay.counters.stored),
@@ -177,7 +177,7 @@ fn write_traffic(page: &mut Page<'_>, groups: &[Group<'_>]) {
     split(page, ("relay_faulty_frames_total", "fault"), "Frames that make no sense.", groups, &faults);
 }
 
-fn by_relay(page: &mut Page<'_>, kind: Kind, name: &str, help: &str, groups: &[Group<'_>], value: Value) {
+fn by_relay(page: &mut Page<'_>, kind: Kind, name: &str, help: &str, groups: &[Group<'_, RelayReport>], value: Value) {
     let mut family = page.family(name, kind, help);
     for group in groups {
         family.sample(&[("relay", group.label)], group.sum(value));
@@ -185,7 +185,13 @@ fn by_relay(page: &mut Page<'_>, kind: Kind, name: &str, help: &str, groups: &[G
 }
 
 /// A counter with a second label: its name, then that label's.
-fn split(page: &mut Page<'_>, names: (&str, &str), help: &str, groups: &[Group<'_>], values: &[(&str, Value)]) {
+fn split(
+    page: &mut Page<'_>,
+    names: (&str, &str),
+    help: &str,
+    groups: &[Group<'_, RelayReport>],
+    values: &[(&str, Value)],
+) {
     let (name, label) = names;
     let mut family = page.family(name, Kind::Counter, help);
     for group in groups {

@@ -23,6 +23,8 @@ pub(super) fn write(page: &mut Page<'_>, service: &ServiceReport) {
         events_rate_limited,
         requests,
         requests_refused,
+        reads_forbidden,
+        writes_forbidden,
         subscriptions_missed,
         requests_rate_limited,
         frames_rate_limited,
@@ -50,13 +52,19 @@ pub(super) fn write(page: &mut Page<'_>, service: &ServiceReport) {
             ("service_readings_paused_total", "Times that a client was not read: its events waited.", readings_paused),
             ("service_pages_capped_total", "Filters that the page cap cut short.", pages_capped),
             ("service_subscriptions_missed_total", "Subscriptions closed as they missed news.", subscriptions_missed),
+            ("service_reads_forbidden_total", "Requests for protected events refused or ended.", reads_forbidden),
             ("service_item_sets_read_total", "Item sets read from the store.", item_sets_read),
             ("service_faults_total", "Pieces of work that failed for no fault of the client.", faults),
         ],
     );
     let outcomes = [("received", events), ("stored", events_stored), ("refused", events_refused)];
     labelled(page, ("service_events_total", "result"), "Events of clients, by what became of them.", &outcomes);
-    let reasons = [("unwanted", events_unwanted), ("unjudged", events_unjudged), ("rate_limited", events_rate_limited)];
+    let reasons = [
+        ("unwanted", events_unwanted),
+        ("unjudged", events_unjudged),
+        ("rate_limited", events_rate_limited),
+        ("forbidden", writes_forbidden),
+    ];
     let help = "Events of clients that were refused for these reasons, among all that were.";
     labelled(page, ("service_events_refused_total", "reason"), help, &reasons);
     let limited = [("event", events_rate_limited), ("request", requests_rate_limited), ("frame", frames_rate_limited)];

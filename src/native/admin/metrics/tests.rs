@@ -9,7 +9,7 @@ use super::relays::reason_name;
 use crate::engine::{GapReason, RelayReport};
 use crate::native::admin::exposition::{Exposition, Kind, MetricPrefix};
 use crate::native::admin::process::Process;
-use crate::native::admin::samples::{daemon, gap, relay};
+use crate::native::admin::samples::{daemon, gap, peers, relay};
 use crate::native::admin::{DaemonReport, GRAFANA_DASHBOARD};
 use crate::protocol::RelayUrl;
 use crate::relay::HealthState;
@@ -265,4 +265,23 @@ proptest! {
             urls.iter().map(RelayUrl::as_str).take(100).chain((urls.len() > 100).then_some("other")).collect();
         prop_assert_eq!(read.relays_of("x_relay_connected"), expected);
     }
+}
+
+#[test]
+fn peers_are_counted_by_their_names_and_those_beyond_together() {
+    let mut report = daemon(vec![]);
+    report.peers = Some(peers());
+    let page = |named_max: usize| {
+        let mut metrics = Metrics::new(MetricPrefix::default(), named_max);
+        Read::page(&metrics.page(&report, Process::default()))
+    };
+    let read = page(200);
+    let received = "relaysync_peer_events_received_total";
+    assert_eq!(read.value(received, &[("peer", "tribes-primary")]), 12_350);
+    assert_eq!(read.value("relaysync_peer_connected", &[("peer", "tribes-secondary")]), 0);
+    let failing = [("peer", "tribes-secondary"), ("reason", "wrong_pin")];
+    assert_eq!(read.value("relaysync_peer_failing", &failing), 1);
+    assert_eq!(read.value("relaysync_peers_health", &[("status", "degraded")]), 1);
+    let read = page(1);
+    assert_eq!(read.relays_of(received), ["all others", "tribes-primary"].into());
 }

@@ -1,5 +1,7 @@
 //! A daemon's report for people: a verdict, then what there is to say about relays, by how it stands with them.
 
+mod peers;
+
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
@@ -26,6 +28,9 @@ pub(super) fn of(report: &DaemonReport) -> String {
     for (part, reason) in report.readiness.faults() {
         line(&mut text, format_args!("Not ready: {part}: {}", words(reason)));
     }
+    if let Some(peers) = &report.peers {
+        peers::write(peers, &mut text);
+    }
     for section in sections() {
         section.write(&report.relays, &mut text);
     }
@@ -37,6 +42,9 @@ pub(super) fn of(report: &DaemonReport) -> String {
 
 fn verdict(report: &DaemonReport) -> String {
     let verdict = report.verdict();
+    if verdict.relays == 0 && report.peers.is_some() {
+        return "No relay is synced with yet".to_owned();
+    }
     if verdict.relays == 0 {
         return "No relay is known yet (name one that has repositories: discovery.bootstrap)".to_owned();
     }
@@ -249,7 +257,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
 mod tests {
     use super::{RELAYS_SHOWN_MAX, of};
     use crate::engine::{GapReason, Phase, RelayReport};
-    use crate::native::admin::samples::{daemon, gap, relay};
+    use crate::native::admin::samples::{daemon, gap, peers, relay};
     use crate::native::admin::{DaemonReport, Readiness, Stage};
     use crate::native::hook;
     use crate::protocol::{RelayUrl, Window};
@@ -328,6 +336,24 @@ Complete: all that 2 relays have is held
 Connected and complete:
         wss://a.example  live, 12,345 events stored
         wss://b.example  live, 12,345 events stored
+"
+        );
+    }
+
+    #[test]
+    fn peers_stand_there_by_their_names() {
+        let mut report = daemon(vec![]);
+        (report.discovery, report.service, report.peers) = (None, None, Some(peers()));
+        assert_eq!(
+            of(&report),
+            "\
+relaysync 1.2.3, up 2 d 3 h
+No relay is synced with yet
+
+Peers: sync is not working with all of them, 1 of 2 enabled peers connected
+        tribes-primary    wss://tribes-primary.example, 12,350 events received, 12,345 accepted
+        tribes-secondary  wrong_pin: pinned key not found; if the relay has a new key, ask its operator for the new pin and \
+add it to tls.pins; else somebody is in between
 "
         );
     }

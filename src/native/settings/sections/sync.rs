@@ -30,6 +30,7 @@ fn intervals(config: &mut Config, walker: &mut dyn Walker) {
     keys.count("connects_at_once_max", &mut config.connects_at_once_max, "Connections attempted at once.");
     keys.duration_or_zero("connect_spacing", &mut config.connect_spacing, "The time between further attempts.");
     keys.duration("connect_timeout", &mut config.connect_timeout, "A connection attempt is given up after this.");
+    keys.duration("identity_timeout", &mut config.identity_timeout, "A peer is to prove within this who it is.");
     keys.duration("stall", &mut config.stall, "A request without progress for this long has stalled.");
     keys.duration("probe_after", &mut config.probe_after, "A connection that is silent for this long is probed.");
     keys.duration(
@@ -87,6 +88,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         connects_at_once_max: _,
         connect_spacing: _,
         connect_timeout: _,
+        identity_timeout: _,
         stall: _,
         probe_after: _,
         suspend_gap: _,
@@ -142,6 +144,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         commit_events_max,
         commit_delay,
         auth_futile_max,
+        auth_renewals_max,
         refusals_max,
         ids_attempts_max,
         ids_waiting_max,
@@ -192,6 +195,12 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     keys.count("stalls_max", stalls_max, "Stalls of one history before what is left of it is a gap.");
     keys.count_from(0, "refusals_max", refusals_max, "Refusals of pages that are followed by another try.");
     keys.count_from(0, "auth_futile_max", auth_futile_max, "Requests made again although authenticating did not help.");
+    keys.count_from(
+        0,
+        "auth_renewals_max",
+        auth_renewals_max,
+        "Times that a peer is asked anew at once as it has accepted us once more.",
+    );
     keys.count("ids_per_request", ids_per_request, "Ids asked for in one request.");
     keys.count("ids_in_flight_max", ids_in_flight_max, "Requests by id under way at one relay.");
     keys.count(

@@ -5,12 +5,15 @@
 //! earlier. An id counts as known only once it is committed: while the copy of one relay is being checked, copies of
 //! others wait, and take its place if it turns out to be forged.
 
+mod commit;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::{Invalid, Keep, Verdict, Verified};
-use crate::engine::{Config, HistoryId, Planted, Ticket};
+use crate::engine::{Config, HistoryId, Planted, Ticket, Tickets};
 use crate::protocol::Event;
-use crate::runtime::Instant;
+use crate::runtime::{Instant, Now};
 use crate::store::{Batch, Coverage, Outcome};
 
 /// Where an event or mark came from.
@@ -20,6 +23,19 @@ pub struct Source {
     pub relay: usize,
     /// The history that asked for it.
     pub history: HistoryId,
+    /// How often the relay has become another peer, or none, before it brought this.
+    pub era: u32,
+}
+
+/// May an event be stored, and who has brought it?
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// It may, and no peer has brought it.
+    Free,
+    /// It may, and the peer of this name has brought it.
+    Brought(Arc<str>),
+    /// Whoever brought it may not write it.
+    Forbidden,
 }
 
 /// What became of an event.
@@ -33,6 +49,8 @@ pub enum Settled {
     WouldStore,
     /// What came under this id is not genuine.
     Invalid([u8; 32], Invalid),
+    /// Who brought it may not write it (any more).
+    Forbidden,
 }
 
 /// Results since the last call, in order.
@@ -62,6 +80,8 @@ pub enum Work {
     },
     /// Commit this.
     Commit(Ticket, Batch),
+    /// Nothing: this has come to its end without the store.
+    Settled(Outcomes),
 }
 
 enum Entry {
@@ -117,6 +137,8 @@ pub struct Pipeline {
     /// Somebody waits for the last of what was pushed.
     hurry: bool,
     failed: bool,
+    /// Work that is to be handed out next.
+    at_hand: VecDeque<Work>,
     /// In a dry run: the events that would be stored, as no store tells which have been counted already.
     would_store: BTreeSet<[u8; 32]>,
 }
@@ -179,7 +201,8 @@ impl Pipeline {
 
     /// Is everything settled?
     pub fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.checking.is_empty() && self.ready.is_empty() && self.committing.is_none()
+        let is_idle = self.at_hand.is_empty() && self.committing.is_none();
+        is_idle && self.queue.is_empty() && self.checking.is_empty() && self.ready.is_empty()
     }
 
     /// When a batch that is not full is to be committed all the same.
@@ -187,13 +210,13 @@ impl Pipeline {
         self.ready_since.filter(|_| !self.failed && self.committing.is_none()).map(|since| since + config.commit_delay)
     }
 
-    /// The next piece of work, if there is room for one.
+    /// The next piece of work, if there is room for one. `admit` is asked for each event when its batch is made.
     pub fn poll(
         &mut self,
-        now: Instant,
+        now: Now,
         config: &Config,
-        wall_secs: u64,
-        tickets: &mut crate::engine::Tickets,
+        tickets: &mut Tickets,
+        admit: impl Fn(Source, &Event) -> Admission,
     ) -> Option<Work> {
         if self.failed {
             return None;
@@ -201,7 +224,27 @@ impl Pipeline {
         if config.plants(Planted::CoverageFirst) {
             self.hasten_marks();
         }
-        self.poll_verify(config, tickets).or_else(|| self.poll_commit(now, config, wall_secs, tickets))
+        let at_hand = self.at_hand.pop_front();
+        at_hand.or_else(|| self.poll_verify(config, tickets)).or_else(|| self.poll_commit(now, config, tickets, admit))
+    }
+
+    /// What marks of this relay that are on their way say does not hold any more.
+    pub fn void_marks(&mut self, relay: usize) {
+        let queued = self.queue.iter_mut().filter_map(|entry| match entry {
+            Entry::Mark(source, mark) => Some((source, mark)),
+            Entry::Event { .. } => None,
+        });
+        let slips = self.checking.iter_mut().flat_map(|checking| &mut checking.slips);
+        let checking = slips.filter_map(|slip| match slip {
+            Slip::Mark(source, mark) => Some((source, mark)),
+            Slip::Event { .. } => None,
+        });
+        let ready = self.ready.iter_mut().filter_map(|ready| match ready {
+            Ready::Mark(source, mark) => Some((source, mark)),
+            Ready::Event(..) => None,
+        });
+        let all = queued.chain(checking).chain(ready);
+        all.filter(|(source, _)| source.relay == relay).for_each(|(_, mark)| mark.windows.clear());
     }
 
     /// The fault of that name: marks overtake the events before them, and are committed at once.
@@ -217,7 +260,7 @@ impl Pipeline {
         }
     }
 
-    fn poll_verify(&mut self, config: &Config, tickets: &mut crate::engine::Tickets) -> Option<Work> {
+    fn poll_verify(&mut self, config: &Config, tickets: &mut Tickets) -> Option<Work> {
         if self.queue.is_empty() || self.checking.len() >= config.verify_in_flight_max.max(1) {
             return None;
         }
@@ -254,51 +297,6 @@ impl Pipeline {
         Some(Work::Verify { ticket, events, look_up: looked_up.unwrap_or(true) })
     }
 
-    fn poll_commit(
-        &mut self,
-        now: Instant,
-        config: &Config,
-        wall_secs: u64,
-        tickets: &mut crate::engine::Tickets,
-    ) -> Option<Work> {
-        if self.committing.is_some() || self.ready.is_empty() {
-            return None;
-        }
-        let since = *self.ready_since.get_or_insert(now);
-        let hurry = self.hurry && self.queue.is_empty() && self.checking.is_empty();
-        if !hurry && self.ready_events < config.commit_events_min && now < since + config.commit_delay {
-            return None;
-        }
-        let mut batch = Batch { now_secs: wall_secs, ..Batch::default() };
-        let (mut events, mut marks, mut kept) = (Vec::new(), Vec::new(), BTreeMap::new());
-        while batch.events.len() < config.commit_events_max.max(1) {
-            match self.ready.pop_front() {
-                Some(Ready::Event(source, event, bytes)) => {
-                    if self.keep.wants(&event) {
-                        kept.insert(events.len(), event.clone().into_inner());
-                    }
-                    events.push((source, event.id.to_bytes(), bytes));
-                    batch.events.push(event);
-                }
-                Some(Ready::Mark(source, mark)) => {
-                    // A later mark of the same relay and filter says all that an earlier one does.
-                    batch
-                        .coverage
-                        .retain(|earlier: &Coverage| earlier.relay != mark.relay || earlier.filter != mark.filter);
-                    batch.coverage.push(mark);
-                    marks.push(source);
-                }
-                None => break,
-            }
-        }
-        self.ready_events -= events.len();
-        self.ready_since = if self.ready.is_empty() { None } else { Some(now) };
-        self.hurry &= !hurry;
-        let ticket = tickets.next();
-        self.committing = Some(Committing { ticket, events, kept, marks });
-        Some(Work::Commit(ticket, batch))
-    }
-
     /// Takes in the result of a check.
     pub fn handle_verified(
         &mut self,
@@ -306,7 +304,7 @@ impl Pipeline {
         result: Result<Vec<Verdict>, String>,
         now: Instant,
         config: &Config,
-        tickets: &mut crate::engine::Tickets,
+        tickets: &mut Tickets,
     ) -> (Outcomes, Vec<Work>) {
         let mut outcomes = Outcomes::default();
         let Some(batch) = self.checking.iter_mut().find(|batch| batch.ticket == ticket) else {
@@ -330,7 +328,7 @@ impl Pipeline {
         now: Option<Instant>,
         config: &Config,
         outcomes: &mut Outcomes,
-        tickets: &mut crate::engine::Tickets,
+        tickets: &mut Tickets,
     ) -> Vec<Work> {
         let mut again = Vec::new();
         while self.checking.front().is_some_and(|batch| batch.verdicts.is_some()) {
@@ -344,7 +342,16 @@ impl Pipeline {
                     Slip::Event { source, id, bytes } => {
                         let verdict = verdicts.next().unwrap_or(Verdict::Invalid(Invalid::Id));
                         let is_followed = matches!(slips.front(), Some(Slip::Event { id: next, .. }) if *next == id);
-                        if let Some(settled) = settle_copy(id, &verdict, taken == Some(id), is_followed) {
+                        let is_taken = taken == Some(id);
+                        let verdict = match (verdict, self.copies.get_mut(&id)) {
+                            // Whoever brought the one that is taken may turn out not to be allowed to.
+                            (Verdict::Valid(event), Some(waiting)) if is_taken => {
+                                waiting.push((source, event.into_inner()));
+                                continue;
+                            }
+                            (verdict, _) => verdict,
+                        };
+                        if let Some(settled) = settle_copy(id, &verdict, is_taken, is_followed) {
                             outcomes.events.push((source, settled));
                             self.settle(source, bytes);
                             continue;
@@ -373,7 +380,7 @@ impl Pipeline {
     }
 
     /// Puts copies in the front, to be checked before everything else goes on.
-    fn check_first(&mut self, copies: Vec<(Source, Event)>, tickets: &mut crate::engine::Tickets) -> Work {
+    fn check_first(&mut self, copies: Vec<(Source, Event)>, tickets: &mut Tickets) -> Work {
         let ticket = tickets.next();
         let slip = |(source, event): &(Source, Event)| Slip::Event {
             source: *source,
@@ -440,30 +447,6 @@ impl Pipeline {
             self.copies.remove(&id);
         }
         waiting
-    }
-
-    /// Takes in the result of a commit.
-    pub fn handle_committed(&mut self, ticket: Ticket, result: Result<Vec<Outcome>, String>) -> Outcomes {
-        let mut outcomes = Outcomes::default();
-        let Some(done) = self.committing.take_if(|commit| commit.ticket == ticket) else { return outcomes };
-        match result {
-            Ok(results) => {
-                let mut kept = done.kept;
-                for (place, ((source, id, bytes), outcome)) in done.events.into_iter().zip(results).enumerate() {
-                    let event = kept.remove(&place).filter(|_| outcome == Outcome::Stored);
-                    outcomes.stored.extend(event.map(|event| (source, event)));
-                    outcomes.events.push((source, Settled::Committed(outcome)));
-                    self.settle(source, bytes);
-                    self.settle_copies(id, &mut outcomes);
-                }
-                outcomes.marks = done.marks;
-            }
-            Err(error) => {
-                self.failed = true;
-                outcomes.store_error = Some(error);
-            }
-        }
-        outcomes
     }
 
     fn settle(&mut self, source: Source, bytes: usize) {

@@ -1,0 +1,261 @@
+//! Configured peers and access rules: what engines are told of them, and what must hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::honest::at_once;
+use super::node::EngineId;
+use super::world::World;
+use crate::engine::{Command, ConnId, Input};
+use crate::peer::{AccessRules, Capability, IdentityField, Peering, View};
+use crate::protocol::{ClientMessage, Event, FilterKey, PublicKey, RelayInfo, RelayMessage, RelayUrl};
+use crate::sim::key_of;
+use crate::store::{Batch, Store};
+
+/// Who has sent an event: a relay, and the key that it had proven to be, if it was a peer.
+type Bringer = (RelayUrl, Option<PublicKey>);
+
+/// An engine's peers, as it was told, and what the checks remember.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    /// The peers.
+    pub peerings: BTreeMap<RelayUrl, Peering>,
+    /// Connections on which the relay has named a key as its own.
+    proven: BTreeSet<(ConnId, PublicKey)>,
+    /// Who has sent each event to the engine since it was started.
+    brought: BTreeMap<[u8; 32], BTreeSet<Bringer>>,
+    /// When anything of this changed last, in seconds since 1970.
+    changed_secs: u64,
+    /// Are there, or were there, peers or access rules, so that all this is looked at?
+    is_watched: bool,
+}
+
+impl Peers {
+    /// A crashed engine remembers nothing.
+    pub(super) fn handle_crash(&mut self) {
+        self.proven.clear();
+        self.brought.clear();
+    }
+
+    fn principal(&self, relay: &RelayUrl) -> Option<PublicKey> {
+        self.peerings.get(relay).map(|peering| peering.terms.principal)
+    }
+}
+
+impl World {
+    /// Tells an engine that a relay is a peer from now on, or none.
+    pub fn set_peer(&mut self, engine: EngineId, relay: &RelayUrl, peering: Option<Peering>) {
+        self.command(engine, Command::SetPeer { relay: relay.clone(), peering: peering.map(Box::new) });
+    }
+
+    /// Tells an engine that these access rules hold from now on.
+    pub fn set_access(&mut self, engine: EngineId, rules: impl Into<Arc<AccessRules>>) {
+        self.command(engine, Command::SetAccess(rules.into()));
+    }
+
+    /// An engine answers challenges as another author from now on.
+    pub fn renew(&mut self, engine: EngineId, signs_as: u8) {
+        self.nodes[engine.0].signs_as = Some(signs_as);
+        self.command(engine, Command::Renew);
+    }
+
+    /// These access rules hold at a relay from now on.
+    pub fn set_relay_access(&mut self, relay: &RelayUrl, rules: impl Into<Arc<AccessRules>>) {
+        let now = self.now();
+        for node in &mut self.nodes {
+            node.watches.entry(relay.clone()).or_default().forget_requests();
+        }
+        let deliveries = self.relay_mut(relay).set_access(rules.into(), now);
+        self.deliver(deliveries);
+    }
+
+    /// What an engine is told of peers holds from then on, and after a restart.
+    pub(super) fn note_peers(&mut self, engine: EngineId, command: &Command) {
+        let now_secs = self.now().unix_secs;
+        let node = &mut self.nodes[engine.0];
+        match command {
+            Command::SetPeer { relay, peering: Some(peering) } => {
+                let filters = peering.filters.iter();
+                node.filters.extend(filters.map(|filter| (FilterKey::of(filter), filter.as_ref().clone())));
+                node.peers.peerings.insert(relay.clone(), (**peering).clone());
+            }
+            Command::SetPeer { relay, peering: None } => drop(node.peers.peerings.remove(relay)),
+            Command::SetAccess(rules) => node.config.access = rules.clone(),
+            Command::Renew | Command::SyncNow { .. } => {}
+            _ => return,
+        }
+        node.peers.is_watched = true;
+        node.peers.changed_secs = now_secs;
+        for watch in node.watches.values_mut() {
+            watch.forget_attempt();
+            watch.forget_requests();
+            watch.link.disturb();
+        }
+    }
+
+    /// Tells an engine of its peers.
+    pub(super) fn tell_peers(&mut self, engine: EngineId) {
+        for (relay, peering) in self.nodes[engine.0].peers.peerings.clone() {
+            self.set_peer(engine, &relay, Some(peering));
+        }
+    }
+
+    /// An engine is about to learn what a relay says of itself.
+    pub(super) fn note_identity(&mut self, engine: EngineId, input: &Input) {
+        let Input::RelayInfo { conn, result: Ok(text) } = input else { return };
+        let node = &mut self.nodes[engine.0];
+        let Some(open) = node.conns.get(conn) else { return };
+        let Some(terms) = node.peers.peerings.get(&open.relay).map(|peering| &peering.terms) else { return };
+        let Some(info) = RelayInfo::parse(text) else { return };
+        let named = match (info.relay_key, terms.identity) {
+            (None, IdentityField::AdministratorKey) => info.pubkey,
+            (named, _) => named,
+        };
+        if named == Some(terms.principal.to_hex()) {
+            node.peers.proven.insert((*conn, terms.principal));
+        }
+    }
+
+    /// A frame is about to reach an engine.
+    pub(super) fn note_bringer(&mut self, engine: EngineId, conn: ConnId, relay: &RelayUrl, frame: &str) {
+        let peers = &mut self.nodes[engine.0].peers;
+        if !peers.is_watched {
+            return;
+        }
+        let principal = peers.principal(relay);
+        let is_heard = principal.is_none_or(|key| peers.proven.contains(&(conn, key)));
+        if let (true, Ok(RelayMessage::Event { json, .. })) = (is_heard, RelayMessage::parse(frame))
+            && let Ok(event) = Event::parse(json.to_owned().into())
+        {
+            peers.brought.entry(event.id.to_bytes()).or_default().insert((relay.clone(), principal));
+        }
+    }
+
+    /// Nothing is said to a peer that has not proven who it is, and no event that it may not read.
+    pub(super) fn check_disclosure(&self, engine: EngineId, conn: ConnId, frame: &str) {
+        let node = &self.nodes[engine.0];
+        if !node.peers.is_watched {
+            return;
+        }
+        self.check_proven(engine, conn, frame);
+        let Some(open) = node.conns.get(&conn) else { return };
+        let principal = node.peers.principal(&open.relay);
+        if let Ok(ClientMessage::Event { json }) = ClientMessage::parse(frame)
+            && let Ok(event) = Event::parse(json.to_owned().into())
+        {
+            let is_allowed = node.config.access.allows(&principal, Capability::SyncRead, &event);
+            assert!(is_allowed, "{} may not read what is published to it: {frame}", open.relay);
+        }
+    }
+
+    /// Has the relay of this connection proven who it is, if it is a peer?
+    pub(super) fn check_proven(&self, engine: EngineId, conn: ConnId, what: &str) {
+        let node = &self.nodes[engine.0];
+        let Some(open) = node.conns.get(&conn) else { return };
+        let Some(principal) = node.peers.principal(&open.relay) else { return };
+        let is_proven = node.peers.proven.contains(&(conn, principal));
+        assert!(is_proven, "{} has not proven who it is: {what}", open.relay);
+    }
+
+    /// Only what some relay may learn of is looked at for it.
+    pub(super) fn check_view(&self, engine: EngineId, view: &View) {
+        let node = &self.nodes[engine.0];
+        let access = &node.config.access;
+        let of_peers = node.peers.peerings.values().map(|peering| access.view([&peering.terms.principal]));
+        let mut views = of_peers.chain([access.view([])]);
+        assert!(views.any(|of_one| of_one == *view), "a view of nobody: {view:?}");
+    }
+
+    /// Whoever has brought a protected event may write it now, and is noted as the one who has brought it.
+    pub(super) fn check_bringers(&self, engine: EngineId, batch: &Batch) {
+        let node = &self.nodes[engine.0];
+        if !node.peers.is_watched {
+            return;
+        }
+        let access = &node.config.access;
+        let nobody = BTreeSet::new();
+        for event in &batch.events {
+            let id = event.id.to_bytes();
+            let bringers = node.peers.brought.get(&id).unwrap_or(&nobody);
+            let is_trusted = |(relay, principal): &Bringer| {
+                principal.is_none() && node.wishes.get(relay).is_some_and(|(_, options)| options.trusted)
+            };
+            let may =
+                |bringer: &&Bringer| is_trusted(bringer) || access.allows(&bringer.1, Capability::SyncWrite, event);
+            assert!(bringers.iter().any(|bringer| may(&bringer)), "{} is stored, and nobody may write it", event.id);
+            let Some(context) = batch.contexts.get(&id) else {
+                assert!(
+                    bringers.iter().any(|(_, key)| key.is_none() || !access.protects(event)),
+                    "{} has no context",
+                    event.id
+                );
+                continue;
+            };
+            let is_right = |(relay, key): &Bringer| {
+                let named = node.peers.peerings.get(relay).filter(|peering| peering.terms.id == context.peer);
+                named.is_some_and(|peering| Some(peering.terms.principal) == *key)
+            };
+            assert!(bringers.iter().filter(may).any(is_right), "{} was not brought by {}", event.id, context.peer);
+        }
+    }
+
+    /// When the rights of an engine at a relay, or those of the relay at the engine, changed last, in seconds since 1970.
+    pub(super) fn rights_changed_secs(&self, engine: EngineId, relay: &RelayUrl) -> u64 {
+        let of_relay = self.relays.get(relay).map_or(0, |remote| remote.access_changed_secs);
+        self.nodes[engine.0].peers.changed_secs.max(of_relay)
+    }
+
+    /// Those of these ids that an engine can get from a relay: what it may write here, and we may read there. Where
+    /// anything stands between the two, `surely` leaves out whatever is protected there.
+    pub(super) fn gettable(
+        &self,
+        engine: EngineId,
+        relay: &RelayUrl,
+        ids: Vec<[u8; 32]>,
+        surely: bool,
+    ) -> Vec<[u8; 32]> {
+        let remote = &self.relays[relay];
+        let node = &self.nodes[engine.0];
+        let theirs = &remote.honest().config().access;
+        if ids.is_empty() || node.config.access.is_open() && theirs.is_open() {
+            return ids;
+        }
+        let (principal, us) = (node.peers.principal(relay), self.known_as(engine, relay));
+        let is_trusted = principal.is_none() && node.wishes.get(relay).is_some_and(|(_, options)| options.trusted);
+        let can = |event: &Event| {
+            let is_sure = !surely || remote.is_untampered || !theirs.protects(event);
+            let is_ours = is_trusted || node.config.access.allows(&principal, Capability::SyncWrite, event);
+            is_sure && is_ours && theirs.allows(&us, Capability::SyncRead, event)
+        };
+        let held = events_of(remote.honest().store(), ids);
+        held.iter().filter(|event| can(event)).map(|event| event.id.to_bytes()).collect()
+    }
+
+    /// Those of these ids that an engine can bring to a relay.
+    pub(super) fn givable(&self, engine: EngineId, relay: &RelayUrl, ids: Vec<[u8; 32]>) -> Vec<[u8; 32]> {
+        let node = &self.nodes[engine.0];
+        let theirs = &self.relays[relay].honest().config().access;
+        if ids.is_empty() || node.config.access.is_open() && theirs.is_open() {
+            return ids;
+        }
+        let (principal, us) = (node.peers.principal(relay), self.known_as(engine, relay));
+        let can = |event: &Event| {
+            node.config.access.allows(&principal, Capability::SyncRead, event)
+                && theirs.allows(&us, Capability::SyncWrite, event)
+        };
+        let held = events_of(&node.store, ids);
+        held.iter().filter(|event| can(event)).map(|event| event.id.to_bytes()).collect()
+    }
+
+    /// Whom a relay takes an engine for.
+    fn known_as(&self, engine: EngineId, relay: &RelayUrl) -> Option<PublicKey> {
+        let node = &self.nodes[engine.0];
+        let authenticates = node.peers.peerings.get(relay).is_none_or(|peering| peering.terms.authenticates);
+        node.signs_as.filter(|_| authenticates).map(key_of)
+    }
+}
+
+fn events_of(store: &impl Store, ids: Vec<[u8; 32]>) -> Vec<Event> {
+    let records = at_once(store.events(ids)).unwrap_or_default();
+    records.into_iter().flatten().filter_map(|record| Event::parse(record.json).ok()).collect()
+}
