@@ -4,8 +4,12 @@
 
 mod call;
 mod config;
+#[cfg(target_os = "linux")]
+mod control;
 mod demo;
 mod events;
+#[cfg(target_os = "linux")]
+mod readme;
 #[cfg(target_os = "linux")]
 mod run;
 mod sim;

@@ -13,17 +13,21 @@ use super::call::{Call, lines_of, run};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A daemon, and what it logs.
-struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     log: Box<dyn Iterator<Item = String>>,
 }
 
 impl Daemon {
-    /// Starts a relay over `store` in `directory`, ready for a file that grows too large.
-    fn start(directory: &Path, arguments: &[&str]) -> Self {
+    /// Starts a relay over a store in `directory`.
+    pub(crate) fn start(directory: &Path, arguments: &[&str]) -> Self {
+        Self::start_with(directory, &[&["--store", "events.db", "--listen", "127.0.0.1:0"], arguments].concat())
+    }
+
+    /// Starts a daemon in `directory`, ready for a file that grows too large.
+    pub(crate) fn start_with(directory: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new("sh")
             .args(["-c", "trap '' XFSZ; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_relaysync"), "run"])
-            .args(["--store", "events.db", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .current_dir(directory)
             .env("NO_COLOR", "1")
@@ -37,7 +41,7 @@ impl Daemon {
 
     /// Reads the log up to the first line with `words`; gives what follows them.
     #[track_caller]
-    fn says(&mut self, words: &str) -> String {
+    pub(crate) fn says(&mut self, words: &str) -> String {
         let mut lines = Vec::new();
         for line in self.log.by_ref() {
             if let Some((_, rest)) = line.split_once(words) {
@@ -48,13 +52,13 @@ impl Daemon {
         panic!("no line with {words:?}: {lines:#?}");
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let kill = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status();
         assert!(kill.unwrap().success());
     }
 
     /// Ends it by SIGTERM; gives the exit status and the rest of the log.
-    fn end(mut self) -> (Option<i32>, Vec<String>) {
+    pub(crate) fn end(mut self) -> (Option<i32>, Vec<String>) {
         self.signal("TERM");
         let signalled = Instant::now();
         let status = loop {

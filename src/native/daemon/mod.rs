@@ -222,7 +222,10 @@ async fn open_control(settings: &Settings, keys: Option<Keys>) -> Result<Control
 #[cfg(unix)]
 fn listen_locally(settings: &Settings, rpc: Rpc) -> Result<Option<RpcSocket>, DaemonError> {
     match RpcSocket::bind(&settings.control_socket(), rpc) {
-        Ok(socket) => Ok(Some(socket)),
+        Ok(socket) => {
+            tracing::info!("commands are taken at the socket {}", settings.control_socket().display());
+            Ok(Some(socket))
+        }
         Err(error) if settings.control.socket.is_some() => Err(error.into()),
         Err(error) => {
             tracing::warn!("`relaysync peer` and its like find nobody: {error}");

@@ -77,7 +77,8 @@ impl Doors {
         turned_away: Arc<AtomicU64>,
     ) -> Self {
         let random = rustls::crypto::ring::default_provider().secure_random;
-        Self { config, links, encryption, rpc, is_stopping, document, random, clock: NativeClock::new(), turned_away }
+        let clock = NativeClock::new();
+        Self { config, links, encryption, rpc, is_stopping, document, random, clock, turned_away }
     }
 
     /// Accepts until the service stops, then waits for the connections to end.

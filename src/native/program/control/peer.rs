@@ -56,6 +56,13 @@ enum PeerCommand {
     },
 }
 
+impl PeerCommand {
+    /// Does it show how things are?
+    const fn is_about_now(&self) -> bool {
+        matches!(self, Self::Get(_) | Self::List | Self::Stats { .. } | Self::Health)
+    }
+}
+
 #[derive(Debug, Clone, Args)]
 struct Named {
     /// The peer's name.
@@ -84,20 +91,11 @@ pub(in crate::native::program) async fn run(arguments: PeerArguments) -> Result<
     };
     let caller = Caller::find(&control).await?;
     let shown = call(&caller, &command, spec.as_ref()).await;
-    if let (Ok(shown), false) = (&shown, caller.is_running()) {
-        note_that_nothing_runs(&command, shown);
+    if command.is_about_now() && !caller.is_running() {
+        eprintln!("no daemon runs, so nothing is synced at the moment");
     }
     caller.close().await?;
     shown?.print(control.json)
-}
-
-/// What is shown of a daemon that does not run is what it would do.
-fn note_that_nothing_runs(command: &PeerCommand, _shown: &Shown) {
-    let is_about_now =
-        matches!(command, PeerCommand::Get(_) | PeerCommand::List | PeerCommand::Stats { .. } | PeerCommand::Health);
-    if is_about_now {
-        eprintln!("no daemon runs, so nothing is synced at the moment");
-    }
 }
 
 async fn call(caller: &Caller, command: &PeerCommand, spec: Option<&PeerSpec>) -> Result<Shown, Failure> {
