@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::PeerSpec;
 use crate::engine::{GapReason, Phase, RelayReport};
+use crate::relay::Refusal;
 use crate::runtime::FailureKind;
 
 /// Is sync working? It speaks of links: what was rejected of what they brought is counted elsewhere.
@@ -119,8 +120,8 @@ impl PeerVerdict {
         {
             return Self::link(kind, report.last_error.as_deref().unwrap_or("the link has failed"));
         }
-        if let Some(detail) = denial(report) {
-            return Self::Failing { reason: FailureReason::ACCESS_DENIED, detail };
+        if let Some(verdict) = denial(report) {
+            return verdict;
         }
         match report.phase {
             _ if !report.connected => Self::Pending("it is not connected yet".to_owned()),
@@ -135,26 +136,39 @@ impl PeerVerdict {
     }
 }
 
-/// What access rules keep from being synced: ours, or those of the peer.
-fn denial(report: &RelayReport) -> Option<String> {
+/// What keeps the link from being of use: our access rules, or the words in which the relay refuses.
+fn denial(report: &RelayReport) -> Option<PeerVerdict> {
     if !report.denied.is_empty() {
         let denied = report.denied.join("; ");
-        return Some(format!("our access rules do not allow it: {denied}; grant it by `relaysync access grant`"));
+        let detail = format!("our access rules do not allow it: {denied}; grant it by `relaysync access grant`");
+        return Some(PeerVerdict::Failing { reason: FailureReason::ACCESS_DENIED, detail });
     }
-    report.gaps.iter().find_map(|gap| {
-        let words = match &gap.reason {
-            GapReason::Refused(words) | GapReason::AuthRequired(words) => words,
-            GapReason::NotAccepted { reason, .. } if is_denial(reason) => reason,
-            _ => return None,
-        };
-        let words = if words.is_empty() { "without a word" } else { words };
-        Some(format!("the relay refuses ({words}); its operator must grant it to our key (`relaysync identity get`)"))
+    report.gaps.iter().find_map(|gap| match &gap.reason {
+        GapReason::Refused(words) if is_for_want_of_rest(words) => {
+            Some(PeerVerdict::link(FailureKind::RateLimited, words))
+        }
+        GapReason::Refused(words) | GapReason::AuthRequired(words) => Some(denied_there(words)),
+        GapReason::NotAccepted { reason, .. } if is_for_want_of_rights(reason) => Some(denied_there(reason)),
+        _ => None,
     })
 }
 
-/// Does a relay refuse by these words for want of a right?
-fn is_denial(words: &str) -> bool {
-    ["restricted:", "auth-required:", "blocked:"].iter().any(|prefix| words.starts_with(prefix))
+fn denied_there(words: &str) -> PeerVerdict {
+    let words = if words.is_empty() { "without a word" } else { words };
+    let detail =
+        format!("the relay refuses ({words}); its operator must grant it to our key (`relaysync identity get`)");
+    PeerVerdict::Failing { reason: FailureReason::ACCESS_DENIED, detail }
+}
+
+/// Does a relay refuse because too much is asked of it?
+fn is_for_want_of_rest(words: &str) -> bool {
+    matches!(Refusal::read(words), Refusal::RateLimited | Refusal::TooManySubscriptions)
+}
+
+/// Does a relay refuse an event because we may not write it, and not because of what it is?
+fn is_for_want_of_rights(words: &str) -> bool {
+    let is_denied = || ["restricted:", "blocked:"].iter().any(|prefix| words.contains(prefix));
+    Refusal::read(words) == Refusal::AuthRequired || is_denied()
 }
 
 /// What an operator can do about a failure.

@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 use super::state::{Peer, State, remember};
 use super::{Control, ControlError, Desired, Desk, Order};
 use crate::native::admin::{PeerReport, PeersReport};
-use crate::peer::{Health, PeerSpec, PeerState, PeerStats, SyncStats, WorkerState};
+use crate::peer::{Health, PeerSpec, PeerState, PeerStats, SyncStats};
 use crate::protocol::{EventId, PublicKey, RelayUrl};
 use crate::store::RequestContext;
 
@@ -216,10 +216,7 @@ impl Peers {
         let board = self.control.board();
         let marks = board.marks(&spec.id);
         let runtime = PeerState::new(&spec.id, spec.enabled, board.report(&spec.url), &marks);
-        let mut warnings = spec.warnings(&desired.access);
-        if runtime.state == WorkerState::Stopped {
-            warnings.clear();
-        }
+        let warnings = spec.warnings(&desired.access);
         PeerInfo { spec: spec.clone(), previous_auth_pubkeys: previous.clone(), runtime, warnings }
     }
 }

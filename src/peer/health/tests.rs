@@ -80,6 +80,8 @@ fn each_state_of_a_link_has_its_word() {
         (with(|report| report.denied = vec!["kinds 5000 downwards".to_owned()]), "access_denied"),
         (refused(GapReason::Refused(words())), "access_denied"),
         (refused(GapReason::AuthRequired(words())), "access_denied"),
+        (refused(GapReason::Refused("rate-limited: slow down".to_owned())), "rate_limited"),
+        (refused(GapReason::NotAccepted { events: 1, reason: "auth-required: who?".to_owned() }), "access_denied"),
         (refused(GapReason::NotAccepted { events: 1, reason: words() }), "access_denied"),
     ] {
         assert_eq!(word(Some(&report)), expected, "{report:?}");
