@@ -8,7 +8,7 @@ use std::time::Duration;
 use relaysync::native::{NativeConnector, NativeReceiver, NativeSender, SocketConfig};
 use relaysync::peer::{Pin, TlsTerms, Verify};
 use relaysync::protocol::{Event, RelayUrl};
-use relaysync::runtime::{Connector, Dial, FrameReceiver, FrameSender};
+use relaysync::runtime::{CloseReason, ConnectError, Connector, Dial, FrameReceiver, FrameSender};
 use serde_json::Value;
 
 use crate::events::note;
@@ -40,28 +40,54 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(url: &RelayUrl, pin: Pin) -> Self {
+        Self::try_connect(url, pin).await.unwrap()
+    }
+
+    pub(crate) async fn try_connect(url: &RelayUrl, pin: Pin) -> Result<Self, ConnectError> {
         let terms = TlsTerms { pins: [pin].into(), verify: Verify::Pin, ..TlsTerms::default() };
         let dial = Dial { url: url.clone(), frame_bytes_max: 1 << 20, public_only: false, tls: Some(Arc::new(terms)) };
         let connector = NativeConnector::new(SocketConfig::default()).unwrap();
-        let (sender, receiver) = patiently(connector.connect(&dial)).await.unwrap();
-        Self { sender, receiver, heard: VecDeque::new(), challenge: None }
+        let (sender, receiver) = patiently(connector.connect(&dial)).await?;
+        Ok(Self { sender, receiver, heard: VecDeque::new(), challenge: None })
     }
 
     pub(crate) fn say(&mut self, frame: impl Into<String>) {
-        self.sender.try_send(frame.into()).unwrap();
+        // Who has gone hears nothing, and says so when listened to.
+        let _ = self.sender.try_send(frame.into());
     }
 
     pub(crate) async fn hear(&mut self) -> Value {
+        self.try_hear().await.unwrap()
+    }
+
+    async fn try_hear(&mut self) -> Result<Value, CloseReason> {
         while self.heard.is_empty() {
             let mut frames = Vec::new();
-            patiently(self.receiver.receive(&mut frames)).await.unwrap();
+            let received = patiently(self.receiver.receive(&mut frames)).await;
+            if frames.is_empty() {
+                received?;
+            }
             self.heard.extend(frames.iter().map(|frame| serde_json::from_str(frame.as_str()).unwrap()));
         }
         let heard = self.heard.pop_front().expect("it is not empty");
         if heard[0] == "AUTH" {
             self.challenge = heard[1].as_str().map(str::to_owned);
         }
-        heard
+        Ok(heard)
+    }
+
+    /// Publishes an event to a relay that may die meanwhile: has it taken it?
+    pub(crate) async fn try_publish(&mut self, event: &Event) -> bool {
+        if self.sender.try_send(format!("[\"EVENT\",{}]", event.json_str())).is_err() {
+            return false;
+        }
+        while let Ok(answer) = self.try_hear().await {
+            if answer[0] == "OK" && answer[1] == event.id.to_hex() {
+                assert_eq!(answer[2], true, "{answer}");
+                return true;
+            }
+        }
+        false
     }
 
     /// Hears on until it is told something of this kind.
@@ -76,16 +102,25 @@ impl Client {
 
     /// Authenticates as `author` of the tests' events, once it is asked to, for which it asks for what is protected.
     pub(crate) async fn authenticate(&mut self, author: u8) {
+        self.try_authenticate(author).await.unwrap();
+    }
+
+    pub(crate) async fn try_authenticate(&mut self, author: u8) -> Result<(), CloseReason> {
         self.say(r#"["REQ","auth",{"kinds":[5000],"limit":0}]"#);
         while self.challenge.is_none() {
-            self.hear().await;
+            self.try_hear().await?;
         }
         let challenge = self.challenge.clone().unwrap_or_default();
         let draft = note(unix_secs()).by(author).kind(22_242).content("").tag("relay", "wss://localhost");
         let event = draft.tag("challenge", &challenge).sign();
         self.say(format!("[\"AUTH\",{}]", event.json_str()));
-        let answer = self.hear_of("OK").await;
-        assert_eq!(answer[2], true, "{answer}");
+        loop {
+            let answer = self.try_hear().await?;
+            if answer[0] == "OK" {
+                assert_eq!(answer[2], true, "{answer}");
+                return Ok(());
+            }
+        }
     }
 
     /// Publishes an event; gives what the relay says against it, empty if it took it.

@@ -10,5 +10,7 @@ mod client;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod events;
 mod flow;
+#[cfg(unix)]
+mod kills;
 mod refusals;
 mod side;

@@ -1,6 +1,7 @@
 //! One of two daemons.
 
 use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use relaysync::native::daemon::Daemon;
@@ -165,15 +166,20 @@ fn rule(principal: PublicKey, capability: Capability) -> Rule {
     Rule { principal, capability, events }
 }
 
-fn settings(directory: &Path, certificate: &Certificate) -> Settings {
-    let text = format!(
+/// The configuration of a side.
+pub(crate) fn configuration(directory: &Path, certificate: &Certificate, listen: SocketAddr) -> String {
+    format!(
         "[store]\npath = '{}'\n[discovery]\nenabled = false\n[access]\nprotected = ['{{\"kinds\":[5000]}}']\n\
-         [relay]\nlisten = '127.0.0.1:0'\nurls = ['wss://localhost']\ntls_cert_file = '{}'\ntls_key_file = '{}'\n\
+         [relay]\nlisten = '{listen}'\nurls = ['wss://localhost']\ntls_cert_file = '{}'\ntls_key_file = '{}'\n\
          [sync]\nprogress_interval = '20ms'\nbackoff_floor = '50ms'\nbackoff_base = '100ms'\nbackoff_max = '500ms'\n",
         directory.join("events.db").display(),
         certificate.cert_file().display(),
         certificate.key_file().display(),
-    );
+    )
+}
+
+fn settings(directory: &Path, certificate: &Certificate) -> Settings {
+    let text = configuration(directory, certificate, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let sources = Sources { file: Some(("test.toml".to_owned(), text)), ..Sources::default() };
     load(&sources).unwrap_or_else(|mistakes| panic!("{mistakes}")).settings
 }

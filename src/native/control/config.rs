@@ -41,6 +41,8 @@ pub struct ControlBounds {
     pub previous_keys_max: usize,
     /// The largest file that is read, in bytes.
     pub file_bytes_max: u64,
+    /// Who opens the files waits so long for another process to let go of them, as a command that is about to end does.
+    pub lock_wait: Duration,
     /// What happened last at peers is written down at most so often, and at the end.
     pub marks_interval: Duration,
     /// Orders to the daemon that wait, like that to sync with a peer at once.
@@ -57,6 +59,7 @@ impl Default for ControlBounds {
             match_bytes_max: 64 << 10,
             previous_keys_max: 100,
             file_bytes_max: 64 << 20,
+            lock_wait: Duration::from_secs(5),
             marks_interval: Duration::from_secs(5),
             orders_max: 16,
         }

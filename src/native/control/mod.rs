@@ -31,8 +31,10 @@ mod state;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 
 pub use self::access::{Access, GrantInfo, ProtectedInfo, Whose};
 pub use self::config::{ControlBounds, ControlConfig};
@@ -48,6 +50,9 @@ use crate::engine::RelayReport;
 use crate::peer::{AccessRules, Peering};
 use crate::protocol::{Filter, PublicKey, RelayUrl};
 use crate::store::RequestContext;
+
+/// How often it is looked whether the files are free.
+const LOCK_POLL: Duration = Duration::from_millis(20);
 
 /// The control plane. Cheap to clone; as long as there is one, no other process has its files.
 #[derive(Clone)]
@@ -114,20 +119,32 @@ impl Control {
     /// # Errors
     /// Another process has them, one of them is not as it was written, or our secret key cannot be used.
     pub async fn open(config: ControlConfig) -> Result<Self, ControlError> {
-        blocking(|| {
-            let bounds = config.bounds.clone();
-            let (desk, marks) = Desk::open(config)?;
-            let inner = Inner {
-                desired: desk.watch(),
-                signer: desk.signer(),
-                desk: Mutex::new(desk),
-                board: Mutex::new(Board::new(marks)),
-                bounds,
-                orders: Mutex::new(None),
-            };
-            Ok(Self { inner: Arc::new(inner) })
-        })
-        .await
+        let given_up_at = Instant::now() + config.bounds.lock_wait;
+        loop {
+            let config = config.clone();
+            match blocking(|| Self::open_now(config)).await {
+                Err(ControlError::File(error))
+                    if matches!(error.fault, FileFault::Locked) && Instant::now() < given_up_at =>
+                {
+                    tokio::time::sleep(LOCK_POLL).await;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    fn open_now(config: ControlConfig) -> Result<Self, ControlError> {
+        let bounds = config.bounds.clone();
+        let (desk, marks) = Desk::open(config)?;
+        let inner = Inner {
+            desired: desk.watch(),
+            signer: desk.signer(),
+            desk: Mutex::new(desk),
+            board: Mutex::new(Board::new(marks)),
+            bounds,
+            orders: Mutex::new(None),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Who we are.

@@ -1,14 +1,14 @@
 //! Who carries calls out.
 
 use std::path::{Path, PathBuf};
-#[cfg(unix)]
 use std::time::Duration;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::ControlArguments;
-use crate::native::control::{Control, ControlError};
+use crate::native::control::{Control, ControlConfig, ControlError, FileError, FileFault};
 use crate::native::program::config::settings;
 use crate::native::program::{Failure, store};
 #[cfg(unix)]
@@ -21,6 +21,9 @@ use crate::store::{RequestContext, Store};
 /// A daemon that does not answer within this time is not well.
 #[cfg(unix)]
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How often it is looked whether a daemon listens by now, or the files are free.
+const LOCK_POLL: Duration = Duration::from_millis(50);
 
 /// Whoever carries calls out: a daemon, or we ourselves.
 pub(super) enum Caller {
@@ -49,15 +52,20 @@ impl Caller {
         let (_, loaded) = settings(arguments.config.as_deref(), flags)?;
         let settings = loaded.settings;
         let socket = settings.control_socket();
-        if listens(&socket).await? {
-            return Ok(Self::Daemon(socket));
+        // A daemon that starts has the files a moment before it listens, and another command has them for a moment.
+        let given_up_at = Instant::now() + settings.control.bounds.lock_wait;
+        loop {
+            if listens(&socket).await? {
+                return Ok(Self::Daemon(socket));
+            }
+            match Control::open(at_once(&settings)).await {
+                Ok(control) => return Ok(Self::Files { control, store: settings.store.path.clone() }),
+                Err(ControlError::File(FileError { fault: FileFault::Locked, .. })) if Instant::now() < given_up_at => {
+                    tokio::time::sleep(LOCK_POLL).await;
+                }
+                Err(error) => return Err(Failure::new(error)),
+            }
         }
-        Self::open(&settings).await
-    }
-
-    async fn open(settings: &Settings) -> Result<Self, Failure> {
-        let control = Control::open(settings.control()).await.map_err(Failure::new)?;
-        Ok(Self::Files { control, store: settings.store.path.clone() })
     }
 
     /// Is it a daemon, so that something is synced?
@@ -98,6 +106,13 @@ impl Caller {
             Self::Files { control, .. } => control.close().await.map_err(|error: ControlError| Failure::new(error)),
         }
     }
+}
+
+/// The files as the settings say, or an error if somebody has them.
+fn at_once(settings: &Settings) -> ControlConfig {
+    let mut config = settings.control();
+    config.bounds.lock_wait = Duration::ZERO;
+    config
 }
 
 fn failure(fault: &Fault) -> Failure {

@@ -23,6 +23,7 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
         match_bytes_max,
         previous_keys_max,
         file_bytes_max,
+        lock_wait,
         marks_interval,
         orders_max,
     } = bounds;
@@ -55,6 +56,11 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
     keys.bytes("match_bytes_max", match_bytes_max, "Such a filter, or that of a rule, in JSON.");
     keys.count("previous_keys_max", previous_keys_max, "Former public keys that are remembered, ours and each peer's.");
     keys.bytes_from(4096, "file_bytes_max", file_bytes_max, "The largest of the files beside the store.");
+    keys.duration_or_zero(
+        "lock_wait",
+        lock_wait,
+        "Another process that has the files, as a command has for a moment, is waited for so long.",
+    );
     keys.duration("marks_interval", marks_interval, "What happened last at peers is written down at most so often.");
     keys.count("orders_max", orders_max, "Orders, like that to sync at once, that wait.");
     keys.bytes("body_bytes_max", body_bytes_max, "The size of a call.");
