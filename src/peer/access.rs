@@ -338,6 +338,12 @@ impl AccessChanges {
         self.is_freer || self.gained.contains(key)
     }
 
+    /// Has nothing changed for who has authenticated as `keys`, if anything?
+    pub fn spare<'k>(&self, keys: impl IntoIterator<Item = &'k PublicKey>) -> bool {
+        let is_spared = |key: &PublicKey| !self.gained.contains(key) && !self.lost.contains(key);
+        !self.is_freer && !self.is_stricter && keys.into_iter().all(is_spared)
+    }
+
     /// May this key do less than before?
     pub fn has_lost(&self, key: &PublicKey) -> bool {
         self.is_stricter || self.lost.contains(key)

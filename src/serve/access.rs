@@ -88,6 +88,9 @@ impl Server {
                 // As for those that connect by now: who may see more is to say who it is.
                 client.challenge(&mut self.out);
             }
+            if changes.spare(&client.keys) {
+                continue;
+            }
             if client.judge_again(&rules, &mut self.out, &mut self.counters) {
                 waiting.push(*id);
             }

@@ -8,7 +8,7 @@ use nostr::event::Kind;
 use super::entry::{Index, Key, Range, Rank, Sequence};
 use super::plan::{Plan, author_keys};
 use super::tables::{Body, Damaged, Tables};
-use super::veil::Veil;
+use super::veil::{Sieve, Veil};
 use super::{Page, Query, Record, RequestContext};
 use crate::peer::View;
 use crate::protocol::filter::{is_void, matches};
@@ -138,22 +138,22 @@ pub fn query<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
     }
     let plan = Plan::choose(tables, filter, Window::ALL)?;
     let expired = expired(tables, query.now_secs)?;
-    let veil = Veil::over(&query.view, filter);
-    let suits = |rank: &Rank| {
-        plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
-            && tables.fate(rank.sequence()).is_none()
-            && !expired.contains(&rank.sequence())
-            && !veil.hides_kind(rank)
-    };
+    let mut sieve = Sieve::new(Veil::over(&query.view, filter));
     let at_once = limit.saturating_add(1).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
     let mut after = query.after;
     let mut bytes = 0;
     loop {
+        let suits = |rank: &Rank| {
+            plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
+                && tables.fate(rank.sequence()).is_none()
+                && !expired.contains(&rank.sequence())
+                && sieve.may_pass(rank)
+        };
         let ranges = plan.ranges().map(|range| after.iter().fold(range, |range, cursor| range.after(cursor)));
         let best = newest(tables, ranges, at_once, suits)?;
         for rank in &best.ranks {
             let body = body(tables, rank.sequence())?;
-            if !selects(&plan, filter, rank, &body)? || veil.hides(rank, &body)? {
+            if !selects(&plan, filter, rank, &body)? || !sieve.passes(tables, plan.window, rank, &body)? {
                 continue;
             }
             if page.records.len() == limit || bytes >= query.bytes_max && !page.records.is_empty() {

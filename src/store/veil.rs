@@ -22,7 +22,7 @@ pub(super) struct Veil<'f> {
 }
 
 /// The events that a [`Veil`] hides.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Hidden<'f> {
     kinds: Vec<&'f Filter>,
     sequences: Vec<Sequence>,
@@ -98,6 +98,44 @@ impl Hidden<'_> {
     /// Is the event with this entry among them?
     pub(super) fn has(&self, rank: &Rank) -> bool {
         self.kinds.iter().any(|hidden| has_kind(hidden, rank)) || self.sequences.binary_search(&rank.sequence()).is_ok()
+    }
+}
+
+/// Takes out of a page what a veil hides: event by event, until there were so many that it is cheaper to list them all.
+#[derive(Debug)]
+pub(super) struct Sieve<'f> {
+    veil: Veil<'f>,
+    hidden: Hidden<'f>,
+    taken_out: usize,
+}
+
+/// So many hidden events are read for one page, before all of them are listed by their entries.
+const TAKEN_OUT_MAX: usize = 4096;
+
+impl<'f> Sieve<'f> {
+    pub(super) fn new(veil: Veil<'f>) -> Self {
+        Self { veil, hidden: Hidden::default(), taken_out: 0 }
+    }
+
+    /// May the event with this entry pass?
+    pub(super) fn may_pass(&self, rank: &Rank) -> bool {
+        !self.veil.hides_kind(rank) && !self.hidden.has(rank)
+    }
+
+    /// Does this event, which is held, pass? `window` has all that are to come.
+    pub(super) fn passes<T: Tables>(
+        &mut self,
+        tables: &T,
+        window: Window,
+        rank: &Rank,
+        body: &Body,
+    ) -> Result<bool, T::Error> {
+        let is_hidden = self.veil.hides(rank, body)?;
+        self.taken_out += usize::from(is_hidden);
+        if is_hidden && self.taken_out == TAKEN_OUT_MAX {
+            self.hidden = self.veil.hidden(tables, window, false)?;
+        }
+        Ok(!is_hidden)
     }
 }
 

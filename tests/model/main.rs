@@ -1,5 +1,6 @@
 //! Property tests: the machines against naive models of what they stand for.
 
+mod access;
 mod crawl;
 mod discover;
 mod pipeline;

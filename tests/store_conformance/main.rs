@@ -122,6 +122,11 @@ macro_rules! conformance_of {
                 coverage_is_replaced_and_loaded,
                 everything_outlives_a_reopen,
                 a_batch_takes_effect_in_order,
+                what_a_view_hides_is_not_there,
+                the_last_event_is_found_behind_thousands_that_are_hidden,
+                pages_are_as_full_as_if_hidden_events_were_not_there,
+                what_is_gone_and_may_have_been_hidden_is_not_among_the_items,
+                who_brought_an_event_is_kept_as_long_as_the_event,
             ]);
         )*
     };

@@ -1,6 +1,7 @@
 //! A store as simple as can be: a list, walked from end to end for every question. The rules are written down here a
 //! second time, in the words of the NIPs.
 
+use relaysync::peer::View;
 use relaysync::protocol::{Filter, Window, filter::matches, hex};
 use relaysync::store::Outcome;
 
@@ -64,29 +65,47 @@ impl Model {
     }
 
     /// Newest first, ties by lowest id.
-    pub(crate) fn query(&self, filter: &Filter, now_secs: u64) -> Vec<String> {
+    pub(crate) fn query(&self, filter: &Filter, view: &View, now_secs: u64) -> Vec<String> {
         let alive = |draft: &&Draft| expires(draft).is_none_or(|secs| secs > now_secs);
         let mut found: Vec<&Draft> =
-            self.held().filter(alive).filter(|draft| matches(filter, &draft.event())).collect();
+            self.held().filter(alive).filter(|draft| is_seen(view, draft) && matches(filter, &draft.event())).collect();
         found.sort_by_key(|draft| (u64::MAX - draft.created_at, draft.id));
         found.into_iter().take(filter.limit.unwrap_or(usize::MAX)).map(Draft::json).collect()
     }
 
-    pub(crate) fn count(&self, filters: &[Filter], now_secs: u64) -> u64 {
+    pub(crate) fn count(&self, filters: &[Filter], view: &View, now_secs: u64) -> u64 {
         let alive = |draft: &&Draft| expires(draft).is_none_or(|secs| secs > now_secs);
         let selected = |draft: &&Draft| filters.iter().any(|filter| matches(filter, &draft.event()));
-        self.held().filter(alive).filter(selected).count() as u64
+        self.held().filter(alive).filter(selected).filter(|draft| is_seen(view, draft)).count() as u64
     }
 
-    pub(crate) fn items(&self, filter: &Filter, window: Window) -> Vec<u32> {
+    pub(crate) fn items(&self, filter: &Filter, window: Window, view: &View) -> Vec<u32> {
         let with_gone = filter.generic_tags.is_empty();
-        let counts = |gone: &Option<Outcome>| with_gone || gone.is_none();
+        let counts = |(draft, gone): &&(Draft, Option<Outcome>)| match gone {
+            None => is_seen(view, draft),
+            Some(_) => with_gone && is_surely_seen(view, draft),
+        };
         let selected = |draft: &&Draft| window.contains(draft.created_at) && matches(filter, &draft.event());
         let mut found: Vec<&Draft> =
-            self.taken.iter().filter(|(_, gone)| counts(gone)).map(|(draft, _)| draft).filter(selected).collect();
+            self.taken.iter().filter(counts).map(|(draft, _)| draft).filter(selected).collect();
         found.sort_by_key(|draft| (draft.created_at, draft.id));
         found.into_iter().map(|draft| number(&draft.id)).collect()
     }
+}
+
+fn is_seen(view: &View, draft: &Draft) -> bool {
+    let is_any = |filters: &[Filter]| filters.iter().any(|filter| matches(filter, &draft.event()));
+    !is_any(view.hidden()) || is_any(view.shown())
+}
+
+/// The same for what is gone, of which the tags are not known.
+fn is_surely_seen(view: &View, draft: &Draft) -> bool {
+    let without_tags = Draft { tags: Vec::new(), ..draft.clone() }.event();
+    let may_match = |filter: &Filter| {
+        let has_empty_list = filter.generic_tags.values().any(|values| values.is_empty());
+        !has_empty_list && matches(&Filter { generic_tags: Default::default(), ..filter.clone() }, &without_tags)
+    };
+    !view.hidden().iter().any(may_match) || view.shown().iter().any(|filter| matches(filter, &without_tags))
 }
 
 fn values<'d>(draft: &'d Draft, name: &'d str) -> impl Iterator<Item = &'d str> {

@@ -17,7 +17,7 @@ const SECS: u32 = 12;
 #[derive(Debug, Clone)]
 enum Step {
     Commit { events: Vec<u32>, now_secs: u64 },
-    Ask { filter: Filter, window: Window, limit: usize, now_secs: u64 },
+    Ask { filter: Box<Filter>, view: View, window: Window, limit: usize, now_secs: u64 },
     Reopen,
 }
 
@@ -75,14 +75,21 @@ fn a_filter() -> impl Strategy<Value = Filter> {
         })
 }
 
+fn a_view() -> impl Strategy<Value = View> {
+    let filters = |at_most| vec(a_filter(), 0..=at_most);
+    let some = (filters(3), filters(2)).prop_map(|(hidden, shown)| View::new(hidden.into(), shown.into()));
+    prop_oneof![1 => Just(View::all()), 2 => some]
+}
+
 fn a_step() -> impl Strategy<Value = Step> {
     let secs = || 0..2 * u64::from(SECS);
     let events = vec(0..POOL, 0..40);
     prop_oneof![
         4 => (events, secs()).prop_map(|(events, now_secs)| Step::Commit { events, now_secs }),
-        4 => (a_filter(), secs(), secs(), 1..9_usize, secs()).prop_map(|(filter, since, until, limit, now_secs)| {
-            Step::Ask { filter, window: Window { since, until }, limit, now_secs }
-        }),
+        4 => (a_filter(), a_view(), (secs(), secs()), 1..9_usize, secs())
+            .prop_map(|(filter, view, (since, until), limit, now_secs)| {
+                Step::Ask { filter: Box::new(filter), view, window: Window { since, until }, limit, now_secs }
+            }),
         1 => Just(Step::Reopen),
     ]
 }
@@ -97,16 +104,19 @@ async fn check<H: Harness>(steps: Vec<Step>) {
                 let batch = Batch { now_secs, ..batch(&drafts) };
                 assert_eq!(harness.store().commit(batch).await.unwrap(), model.commit(&drafts, now_secs));
             }
-            Step::Ask { filter, window, limit, now_secs } => {
+            Step::Ask { filter, view, window, limit, now_secs } => {
                 let store = harness.store();
-                assert_eq!(pages(store, &filter, limit, now_secs).await, model.query(&filter, now_secs));
+                let found = model.query(&filter, &view, now_secs);
+                assert_eq!(pages(store, &filter, &view, limit, now_secs).await, found);
+                let held = store.held_items(&filter, Window::ALL, &view, now_secs).await.unwrap();
+                assert_eq!(held.len(), found.len(), "held items, {filter:?} through {view:?}");
                 let other: Filter = Filter::new().kind(7_u16.into());
-                let filters = vec![filter.clone(), other];
-                let count = model.count(&filters, now_secs);
-                assert_eq!(store.count(filters, &View::all(), now_secs).await.unwrap(), count);
-                let set = store.items(&filter, window, &View::all()).await.unwrap();
+                let filters = vec![Filter::clone(&filter), other];
+                let count = model.count(&filters, &view, now_secs);
+                assert_eq!(store.count(filters, &view, now_secs).await.unwrap(), count);
+                let set = store.items(&filter, window, &view).await.unwrap();
                 let ids: Vec<u32> = set.items().iter().map(|item| number(&item.id)).collect();
-                assert_eq!(ids, model.items(&filter, window));
+                assert_eq!(ids, model.items(&filter, window, &view));
             }
             Step::Reopen => harness = harness.reopen(),
         }
@@ -117,9 +127,9 @@ async fn check<H: Harness>(steps: Vec<Step>) {
 }
 
 /// Everything that a filter selects, page by page.
-async fn pages(store: &impl Store, filter: &Filter, limit: usize, now_secs: u64) -> Vec<String> {
+async fn pages(store: &impl Store, filter: &Filter, view: &View, limit: usize, now_secs: u64) -> Vec<String> {
     let mut query =
-        Query { filter: filter.clone(), after: None, limit, bytes_max: usize::MAX, now_secs, view: View::all() };
+        Query { filter: filter.clone(), after: None, limit, bytes_max: usize::MAX, now_secs, view: view.clone() };
     let mut found = Vec::new();
     loop {
         let page = store.query(query.clone()).await.unwrap();
