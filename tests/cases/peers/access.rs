@@ -167,7 +167,7 @@ fn nothing_forbidden_is_taken_for_held() {
         let old = note(1_600_000_000).kind(5000).content("old").sign();
         pair.publish_there(&old);
         pair.secs(60);
-        assert!(!pair.holds(&[old.clone()]) && pair.report().complete);
+        assert!(!pair.holds(std::slice::from_ref(&old)) && pair.report().complete);
         if restarts {
             pair.world.crash_for(engine, std::time::Duration::from_secs(5));
         }
@@ -235,7 +235,7 @@ fn rules_that_change_while_the_machine_sleeps_hold_for_what_it_wakes_to() {
     // The world checks each input: this is the first one after the sleep.
     pair.world.set_access(pair.engine, rules([]));
     pair.secs(600);
-    assert!(!pair.holds(&[live.clone()]));
+    assert!(!pair.holds(std::slice::from_ref(&live)));
     pair.world.suspend(pair.engine, std::time::Duration::from_secs(600), false);
     pair.secs(300);
     pair.world.set_access(pair.engine, open_to(PEER));
