@@ -46,6 +46,16 @@
 //! which keeps what is proven of them and fetches nothing again. What is put together is kept with the coverage marks, so
 //! that a restart finds the same filters.
 //!
+//! # Configured peers
+//!
+//! A relay can be a peer on terms ([`engine::Command::SetPeer`], [`peer`]): nothing is said to it, and nothing taken,
+//! before its information document has named its key, on each connection anew. What it brings counts as written by that
+//! key, what is published to it and compared with it as read by it, and [`peer::AccessRules`] say what of that is
+//! allowed, at the moment at which it is stored or sent. What they do not allow is as if it were not there, and what is
+//! not synced for that reason is named in [`engine::RelayReport::denied`]. Where a peer asks who we are, nothing is asked
+//! of it before it knows, as it may leave out what it hides from strangers; and when it lets us see more, all is asked
+//! again. Proofs hold by the rules by which they were made, and for whom the peer took us, and for no others.
+//!
 //! # Staying in step
 //!
 //! A job that ends makes one pass over its filters. Who stays ([`engine::RelayOptions::live`]) follows each filter by a

@@ -212,7 +212,7 @@ impl Default for Config {
             connect_timeout: Duration::from_secs(10),
             identity_timeout: Duration::from_secs(10),
             challenge_wait: Duration::from_millis(300),
-            auth_renewals_max: 8,
+            auth_renewals_max: 4,
             attempts_max: u32::MAX,
             backoff_base: Duration::from_secs(5),
             backoff_max: Duration::from_secs(3600),

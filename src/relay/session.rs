@@ -89,6 +89,8 @@ pub struct Auth {
     pub accepted: bool,
     /// The relay has answered a request before it said yes.
     pub answered_before: bool,
+    /// The relay has refused a request for want of authentication since it last said yes.
+    pub demanded: bool,
     /// The relay, or our signer, said no.
     pub refused: Option<String>,
     /// How often requests were refused although we were authenticated, since the relay last served one.

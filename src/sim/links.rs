@@ -87,7 +87,7 @@ impl World {
         let is_plainly_followed = |(_, options): &Wish| {
             *options == RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false }
         };
-        let is_followed = match node.wishes.get(relay) {
+        let is_followed = match node.told().get(relay) {
             Some(wish) => is_plainly_followed(wish),
             None => self.is_settled && self.wanted_relays(engine).get(relay).is_some_and(is_plainly_followed),
         };
@@ -99,7 +99,10 @@ impl World {
         };
         let link = node.watches.get(relay).map(|watch| &watch.link);
         let has_stood = link.and_then(|link| link.opened_at).is_some_and(|at| now - at > QUARTER);
-        let is_looked_at = has_stood && is_plain && is_steady && is_followed && was_well();
+        // Who is known to the relay as somebody else, or may have more of it, is to ask for all of it again.
+        let stood = link.and_then(|link| link.opened_at).map_or(0, |at| (now - at).as_secs());
+        let is_as_it_was = secs.saturating_sub(stood) > self.rights_changed_secs(engine, relay);
+        let is_looked_at = has_stood && is_as_it_was && is_plain && is_steady && is_followed && was_well();
         let link = &mut self.nodes[engine.0].watches.entry(relay.clone()).or_default().link;
         link.disturb();
         link.broke_at = is_looked_at.then_some((now, secs));

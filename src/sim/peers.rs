@@ -236,8 +236,9 @@ impl World {
         // What is hidden from strangers is not asked for again of others than peers.
         let us = self.known_as(engine, relay).filter(|_| principal.is_some());
         let is_trusted = principal.is_none() && node.wishes.get(relay).is_some_and(|(_, options)| options.trusted);
+        let is_plain = remote.is_untampered && !remote.network.is_faulty();
         let can = |event: &Event| {
-            let is_sure = !surely || remote.is_untampered || !theirs.protects(event);
+            let is_sure = !surely || is_plain || !theirs.protects(event);
             let is_ours = is_trusted || node.config.access.allows(&principal, Capability::SyncWrite, event);
             is_sure && is_ours && theirs.allows(&us, Capability::SyncRead, event)
         };

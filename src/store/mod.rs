@@ -77,7 +77,9 @@ pub struct Coverage {
     /// them in the same way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packed: Option<Box<Filter>>,
-    /// The [rules](crate::discover::Rules) by which was decided what is wanted of what came; zero where all is.
+    /// The [rules](crate::discover::Rules) by which was decided what is wanted of what came, those by which it was allowed
+    /// ([`AccessRules`](crate::peer::AccessRules)), and for whom the relay took us, in one number; zero where all was taken
+    /// of a relay that took us for nobody.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rules: u64,
     /// Proven windows, newest first, disjoint.

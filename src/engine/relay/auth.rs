@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{Ctx, Relay};
-use crate::engine::{Effect, GapReason, HistoryId};
+use crate::engine::{Effect, Gap, GapReason, HistoryId};
 use crate::fetch::{Answer, History};
 use crate::ingest::Verified;
 use crate::plan::Pack;
 use crate::protocol::Event;
 use crate::protocol::message::client;
-use crate::relay::Purpose;
 use crate::relay::session::Auth;
+use crate::relay::{Purpose, Refusal};
 use crate::runtime::{CloseReason, Instant, SignError};
 
 impl Relay {
@@ -68,8 +68,13 @@ impl Relay {
     /// challenge was lost on its way. Many relays send but one on a connection.
     pub(super) fn renew_auth(&mut self, ctx: &mut Ctx<'_>) {
         let was_tried = self.session.auth.accepted || self.session.auth.refused.is_some();
-        let is_lacking = self.gaps.iter().any(|gap| matches!(gap.reason, GapReason::AuthRequired(_)))
-            || self.lives.iter().any(|(_, live)| live.lacks_auth());
+        let is_demanded = |words: &String| Refusal::read(words) == Refusal::AuthRequired;
+        let is_of_auth = |gap: &Gap| match &gap.reason {
+            GapReason::AuthRequired(_) => true,
+            GapReason::NotAccepted { reason, .. } => is_demanded(reason),
+            _ => false,
+        };
+        let is_lacking = self.gaps.iter().any(is_of_auth) || self.lives.iter().any(|(_, live)| live.lacks_auth());
         if was_tried && is_lacking && self.authenticates() {
             self.close(CloseReason::Done, ctx);
             self.health.record_closed();
@@ -139,6 +144,7 @@ impl Relay {
     pub(super) fn wait_for_auth(&mut self, owner: HistoryId, words: &str, ctx: &mut Ctx<'_>) {
         let never = !self.authenticates();
         let auth = &mut self.session.auth;
+        auth.demanded = true;
         if auth.accepted {
             auth.futile += 1;
         }
@@ -172,10 +178,14 @@ impl Relay {
         }
     }
 
-    /// A peer knows us now, or knows us once more, as it does when it shows more to us than before: what it has answered
-    /// until now proves nothing, as it may have left things out.
+    /// A peer knows us now, or knows us once more although it has demanded nothing, as it does when it shows more to us than
+    /// before: what it has answered until now proves nothing, as it may have left things out.
     fn ask_as_known(&mut self, was_accepted: bool, ctx: &mut Ctx<'_>) {
+        let was_demanded = std::mem::take(&mut self.session.auth.demanded);
         let is_outdated = std::mem::take(&mut self.session.auth.answered_before) || was_accepted;
+        if was_accepted && was_demanded {
+            return;
+        }
         if was_accepted && self.renews_too_often(ctx) {
             self.void_proofs(ctx);
             self.look_again(ctx);

@@ -360,6 +360,7 @@ impl Relay {
             return;
         }
         let refusal = (!accepted && !is_held_there(words)).then_some(words);
+        self.session.auth.demanded |= refusal.is_some_and(|words| Refusal::read(words) == Refusal::AuthRequired);
         if self.handle_outbox_ok(id, refusal, ctx).is_some() {
             return;
         }

@@ -112,10 +112,15 @@ impl Relay {
 
     fn deadline_of_connection(&self, ctx: &Ctx<'_>) -> Option<(Instant, &'static str)> {
         let cooldown = self.health.cooldown(ctx.now.instant);
+        if self.awaits_auth(ctx) {
+            // Nothing else is done before.
+            let until = [(self.auth_wait_until, "authentication"), (self.challenge_due(ctx), "challenge")];
+            let waits = until.into_iter().filter_map(|(at, why)| Some((at?, why)));
+            return waits.chain(self.next_stall(ctx)).min();
+        }
         let due = [
             self.next_stall(ctx),
             self.auth_wait_until.map(|at| (at, "authentication")),
-            self.challenge_due(ctx).filter(|at| *at > ctx.now.instant).map(|at| (at, "challenge")),
             cooldown.map(|at| (at, "cooldown")),
             self.next_probe(ctx).map(|at| (at, "probe")),
             self.live_retry_at.map(|at| (at, "live retry")),

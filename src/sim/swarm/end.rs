@@ -196,7 +196,8 @@ fn is_inherent(reason: &GapReason, relay: &Remote, method: Option<Method>) -> bo
 /// Has an engine everything that it wants, and does it say so?
 fn is_whole(world: &World, engine: EngineId) -> bool {
     let node = world.node(engine);
-    if !node.is_up() || node.config.one_shot && node.ended.is_none() {
+    let is_idle = node.told().is_empty();
+    if !node.is_up() || node.config.one_shot && node.ended.is_none() && !is_idle {
         return false;
     }
     let (wanted, reports) = (world.wanted_relays(engine), node.reports());

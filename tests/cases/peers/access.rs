@@ -167,7 +167,7 @@ fn nothing_forbidden_is_taken_for_held() {
         let old = note(1_600_000_000).kind(5000).content("old").sign();
         pair.publish_there(&old);
         pair.secs(60);
-        assert!(!pair.holds(&[old.clone()]) && pair.report().complete);
+        assert!(!pair.holds(std::slice::from_ref(&old)) && pair.report().complete);
         if restarts {
             pair.world.crash_for(engine, std::time::Duration::from_secs(5));
         }
@@ -191,6 +191,21 @@ fn what_the_peer_grants_us_is_fetched_within_a_second() {
     pair.is_complete();
 }
 
+/// A peer that protects something only by now has told nobody who connected before: it does so then.
+#[test]
+fn what_a_peer_protects_later_is_not_taken_for_gone() {
+    let mut pair = Pair::joined(guarded(relaysync::peer::AccessRules::default(), &[]), wanting([Filter::new()]));
+    assert_eq!(pair.heard_of("AUTH"), 0);
+    pair.world.set_relay_access(&pair.relay.clone(), open_to(US));
+    pair.secs(1);
+    assert_eq!(pair.heard_of("AUTH"), 1);
+    let live = note(pair.world.now().unix_secs).kind(5000).sign();
+    pair.publish_there(&live);
+    pair.secs(1);
+    assert!(pair.holds(&[live]), "{}", pair.world.trace());
+    pair.is_complete();
+}
+
 /// What it does not grant us any more does not come, and is asked for seldom.
 #[test]
 fn what_the_peer_revokes_is_a_gap_and_no_storm() {
@@ -207,6 +222,54 @@ fn what_the_peer_revokes_is_a_gap_and_no_storm() {
     pair.secs(10);
     pair.is_complete();
     assert_eq!(pair.report().live_refused, None);
+}
+
+/// Nothing that follows from a sleep goes by rules that ended in it.
+#[test]
+fn rules_that_change_while_the_machine_sleeps_hold_for_what_it_wakes_to() {
+    let mut pair = Pair::joined(peer(&secrets("there", 5)), peering());
+    pair.world.suspend(pair.engine, std::time::Duration::from_secs(600), false);
+    pair.secs(300);
+    let live = note(pair.world.now().unix_secs).kind(5000).sign();
+    pair.publish_there(&live);
+    // The world checks each input: this is the first one after the sleep.
+    pair.world.set_access(pair.engine, rules([]));
+    pair.secs(600);
+    assert!(!pair.holds(std::slice::from_ref(&live)));
+    pair.world.suspend(pair.engine, std::time::Duration::from_secs(600), false);
+    pair.secs(300);
+    pair.world.set_access(pair.engine, open_to(PEER));
+    pair.secs(900);
+    assert!(pair.holds(&[live]));
+}
+
+/// A job that has given a peer up has, whatever is granted or revoked then.
+#[test]
+fn a_job_ends_whatever_rules_change() {
+    let config = Config { access: open_to(PEER).into(), ..crate::support::one_shot() };
+    let mut remote = peer(&secrets("there", 5));
+    remote.info = relaysync::sim::tamper::Info::Missing;
+    let mut pair = Pair::with(config, remote);
+    let silent = pair.world.add_relay("wss://silent.example", Remote::configured(plain_relay(), &history(5)));
+    pair.world.relay_mut(&silent).connects = relaysync::sim::Connects::Hangs;
+    pair.world.sync(pair.engine, &silent);
+    pair.join(Peering { options: RelayOptions { live: false, ..peering().options }, ..peering() });
+    pair.secs(15);
+    pair.world.set_access(pair.engine, rules([]));
+    let reports = pair.world.finish(pair.engine);
+    assert!(reports.iter().all(|report| !report.complete), "{reports:#?}");
+}
+
+/// What a peer takes from those that it knows alone does not keep it from the rest.
+#[test]
+fn a_stranger_publishes_what_strangers_may() {
+    let notes = history(5);
+    let mut pair = Pair::new(peer(&[]));
+    pair.world.give(pair.engine, &[secrets("here", 5), notes.clone()].concat());
+    let terms = relaysync::peer::Terms { authenticates: false, ..terms() };
+    pair.join(Peering { terms, filters: vec![Filter::new().into()], ..towards(Direction::Up) });
+    pair.secs(60);
+    assert!(pair.gave(&notes) && !pair.gave_any(&secrets("here", 5)));
 }
 
 #[test]

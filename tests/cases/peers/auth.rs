@@ -149,6 +149,32 @@ fn a_new_key_is_shown_at_once() {
     pair.is_complete();
 }
 
+/// A demand that comes with each refusal is met by asking what was refused again, not all.
+#[test]
+fn demands_without_end_lead_to_no_storm() {
+    let mut challenges = 0;
+    let again = Seen(move |_, frame: String, turn: &mut Turn| {
+        if is_answer(&frame) {
+            turn.say(format!(r#"["OK","{}",true,""]"#, id_of(&frame)));
+            return None;
+        }
+        let Some(name) = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next()) else {
+            return Some(frame).filter(|frame| !is_challenge(frame));
+        };
+        challenges += 1;
+        if challenges % 2 == 0 {
+            return Some(frame);
+        }
+        turn.say(format!("[\"AUTH\",\"challenge {challenges}\"]"));
+        turn.say(format!("[\"CLOSED\",\"{name}\",\"auth-required: members only\"]"));
+        None
+    });
+    let mut pair = Pair::joined(peer(&crate::support::history(5)).tamper(again), wanting([Filter::new()]));
+    pair.secs(600);
+    assert!(pair.heard_of("REQ") < 60, "{} requests", pair.heard_of("REQ"));
+    assert!(pair.holds(&crate::support::history(5)));
+}
+
 /// A relay that accepts us again and again keeps nothing going for ever.
 #[test]
 fn challenges_without_end_lead_to_no_storm() {

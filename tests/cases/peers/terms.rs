@@ -67,7 +67,7 @@ fn another_principal_is_another_peer() {
     let live = note(pair.world.now().unix_secs).kind(5000).sign();
     pair.publish_there(&live);
     pair.secs(60);
-    assert!(!pair.holds(&[live.clone()]));
+    assert!(!pair.holds(std::slice::from_ref(&live)));
     let report = pair.report();
     assert_eq!(report.failure, Some(FailureKind::WrongIdentity));
     assert_eq!(report.denied.len(), 2, "{report:#?}");
@@ -176,7 +176,7 @@ fn a_peer_that_is_removed_and_put_again_is_as_at_first() {
     let live = note(pair.world.now().unix_secs).kind(5000).sign();
     pair.publish_there(&live);
     pair.secs(5);
-    assert!(!pair.holds(&[live.clone()]));
+    assert!(!pair.holds(std::slice::from_ref(&live)));
     pair.join(peering());
     pair.secs(2);
     assert!(pair.holds(&[live]));
