@@ -24,6 +24,8 @@
 //! - [`relay`] is what is known of one relay: session, health, limits, and how to read its refusals.
 //! - [`engine`] owns all of that: a pure state machine. [`store`] has the trait of stores, and one in memory.
 //! - [`runtime`] has the traits of clock and sockets; [`drive`] is the one async interpreter of the engine's effects.
+//! - [`peer`] has configured peers: how they prove who they are, and who may read and write what is protected. What an
+//!   operator says of them is kept by `native::control`.
 //! - [`serve`] is the other side: a relay, without sockets. `native` (feature) binds everything to tokio, sockets and
 //!   files, holds relays to their [`peer::TlsTerms`], has the daemon (`native::daemon`) and the `relaysync` program.
 //! - `sim` (feature `testing`) runs engines and relays in one thread and in virtual time, with every fault that can be

@@ -43,6 +43,9 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// A peer's information document (NIP-11), by which it proves who it is, is awaited this long once it is connected.
     pub identity_timeout: Duration,
+    /// A peer that we authenticate to is asked nothing before its challenge, or for this long: it may show less to those that
+    /// it does not know.
+    pub challenge_wait: Duration,
     /// How often, within `live_retry`, all is asked of a peer again at once because it has accepted
     /// our authentication once more, as it may show more since then. Beyond it, that is left to the next look at gaps.
     pub auth_renewals_max: u32,
@@ -208,6 +211,7 @@ impl Default for Config {
             connect_spacing: Duration::from_millis(100),
             connect_timeout: Duration::from_secs(10),
             identity_timeout: Duration::from_secs(10),
+            challenge_wait: Duration::from_millis(300),
             auth_renewals_max: 8,
             attempts_max: u32::MAX,
             backoff_base: Duration::from_secs(5),

@@ -88,6 +88,13 @@ pub enum Command {
     Stop,
 }
 
+impl Command {
+    /// Does it say who is trusted with what?
+    pub(super) fn is_about_trust(&self) -> bool {
+        matches!(self, Self::SetPeer { .. } | Self::SetAccess(_) | Self::Renew)
+    }
+}
+
 /// What happens to the engine.
 #[derive(Debug)]
 pub enum Input {

@@ -135,14 +135,32 @@ impl Engine {
     /// Takes in what happened. Drain [`Engine::poll_effect`] before the next call.
     pub fn handle(&mut self, input: Input, now: Now) {
         let before = std::mem::replace(&mut self.now, now);
-        if before.unix_secs > now.unix_secs + self.config.clock_set_back_secs {
-            (0..self.relays.len()).for_each(|number| {
-                self.with_relay(number, |relay, ctx| relay.handle_clock_set_back(ctx));
-            });
+        let was_set_back = before.unix_secs > now.unix_secs + self.config.clock_set_back_secs;
+        let has_slept = self.deadline().is_some_and(|(due, _)| now.instant - due > self.config.suspend_gap);
+        // Who may have what from now on is known before anything follows from the time that has passed.
+        let input = match input {
+            Input::Command(command) if command.is_about_trust() => {
+                self.handle_command(command);
+                None
+            }
+            input => Some(input),
+        };
+        if was_set_back {
+            self.each_relay(Relay::handle_clock_set_back);
         }
-        if self.deadline().is_some_and(|(due, _)| now.instant - due > self.config.suspend_gap) {
+        if has_slept {
             self.wake();
         }
+        if let Some(input) = input {
+            self.handle_input(input);
+        }
+        self.poll_discovery();
+        self.poll_pipeline();
+        self.announce();
+    }
+
+    fn handle_input(&mut self, input: Input) {
+        let now = self.now;
         match input {
             Input::Tick => self.handle_tick(),
             Input::Command(command) => self.handle_command(command),
@@ -167,9 +185,6 @@ impl Engine {
             Input::Events { ticket, result } => self.handle_events(ticket, result),
             Input::Signed { conn, result } => self.with_conn(conn, |relay, ctx| relay.handle_signed(result, ctx)),
         }
-        self.poll_discovery();
-        self.poll_pipeline();
-        self.announce();
     }
 
     /// The next thing to do; `None` when there is nothing more until the next input.
@@ -301,9 +316,7 @@ impl Engine {
     }
 
     fn give_all_up(&mut self, reason: &GapReason) {
-        for number in 0..self.relays.len() {
-            self.with_relay(number, |relay, ctx| relay.give_up(reason, ctx));
-        }
+        self.each_relay(|relay, ctx| relay.give_up(reason, ctx));
     }
 
     /// Each relay that is due is looked at once: one that is due again at once must not hold up the others.
@@ -319,9 +332,7 @@ impl Engine {
 
     /// What was known of connections may not hold any more.
     fn wake(&mut self) {
-        for number in 0..self.relays.len() {
-            self.with_relay(number, |relay, ctx| relay.handle_wake(ctx));
-        }
+        self.each_relay(Relay::handle_wake);
     }
 
     fn handle_outcomes(&mut self, outcomes: Outcomes) {

@@ -10,7 +10,7 @@ use super::node::EngineId;
 use super::tamper::Info;
 use super::world::World;
 use crate::engine::{Config, ConnId, Effect, Input};
-use crate::peer::View;
+use crate::peer::{Capability, View};
 use crate::plan::Interest;
 use crate::protocol::filter::matches;
 use crate::protocol::{RelayMessage, RelayUrl};
@@ -344,6 +344,7 @@ impl World {
         else {
             return Vec::new();
         };
+        let wish = self.permitted(engine, relay, wish, Capability::SyncWrite);
         let missing = self.missing(engine, self.selected(relay, &wish).into_iter().collect());
         let missing = self.gettable(engine, relay, missing, false);
         match &node.config.discovery {
@@ -359,8 +360,8 @@ impl World {
     pub fn owes(&self, engine: EngineId, relay: &RelayUrl) -> Vec<[u8; 32]> {
         let now_secs = self.now().unix_secs;
         let node = &self.nodes[engine.0];
-        let told = node.told();
-        let Some((interests, options)) = told.get(relay) else { return Vec::new() };
+        let Some(wish) = node.told().remove(relay) else { return Vec::new() };
+        let (interests, options) = self.permitted(engine, relay, wish, Capability::SyncRead);
         if !options.direction.is_up() {
             return Vec::new();
         }

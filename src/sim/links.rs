@@ -36,12 +36,12 @@ impl Link {
         *self = Self::default();
     }
 
-    fn handle_open(&mut self, now: Instant, is_plain: bool, config: &Config) {
+    fn handle_open(&mut self, now: Instant, is_plain: bool, config: &Config, overlap_secs: u64) {
         self.opened_at = is_plain.then_some(now);
         // What was followed is proven by answers, and those to probes may be as old as that.
         let is_short = |at: Instant| now - at + config.probe_after + config.stall < QUARTER;
         self.short = self.broke_at.take().filter(|(at, _)| is_short(*at)).map(|(_, secs)| {
-            let reach = QUARTER.as_secs() + config.overlap_secs;
+            let reach = QUARTER.as_secs() + overlap_secs;
             (now + LOOKED_AT, secs.saturating_sub(reach))
         });
     }
@@ -67,7 +67,9 @@ impl World {
     pub(super) fn note_open(&mut self, engine: EngineId, relay: &RelayUrl) {
         let (now, is_plain) = (self.instant, self.is_plain(relay));
         let node = &mut self.nodes[engine.0];
-        node.watches.entry(relay.clone()).or_default().link.handle_open(now, is_plain, &node.config);
+        let of_peer = node.peers.peerings.get(relay).map(|peering| peering.terms.overlap_secs);
+        let overlap_secs = of_peer.unwrap_or(node.config.overlap_secs);
+        node.watches.entry(relay.clone()).or_default().link.handle_open(now, is_plain, &node.config, overlap_secs);
     }
 
     /// Is nothing wrong with a relay, nor with the way to it?

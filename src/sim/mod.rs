@@ -27,14 +27,17 @@
 //! The world looks at every input that an engine handles, and panics where something does not hold that always must:
 //! effects and what the engine holds are bounded; what is stored is wanted and genuine; limits, cooldowns and the
 //! backoff are kept; nothing is asked for ever; what discovery accepts is what a naive model of it accepts; a coverage mark claims nothing that is missing, as of the moment that it
-//! names; a short absence of a relay that was followed costs little.
+//! names; a short absence of a relay that was followed costs little; nothing is said to a peer before it
+//! has proven who it is, nothing protected is stored whose bringer may not write it, and nothing published to who may not
+//! read it.
 //!
 //! # The swarm
 //!
 //! [`swarm`] draws all of it from a seed: relays, events, wishes and a random set of faults, each with a rate of its own.
 //! Then the faults stop, and all that honest relays hold must arrive, and silence follow. One seed in three goes on with
 //! a daemon that discovers relays, in a small world of repositories ([`repository_pool`]): everything wanted at any relay
-//! that can be found must arrive. With feature `native`,
+//! that can be found must arrive. One in five goes on with configured peers, access rules and keys on both sides, all of
+//! which change at any time. With feature `native`,
 //! `native::swarm` plays many seeds on all cores. [`Planted`](crate::engine::Planted) faults of the engine, which the
 //! swarm must catch, show that the checks are worth something.
 //!

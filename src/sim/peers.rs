@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::honest::at_once;
-use super::node::EngineId;
+use super::node::{EngineId, Wish};
 use super::world::World;
-use crate::engine::{Command, ConnId, Input};
+use crate::engine::{Command, ConnId, Gap, GapReason, Input};
 use crate::peer::{AccessRules, Capability, IdentityField, Peering, View};
-use crate::protocol::{ClientMessage, Event, FilterKey, PublicKey, RelayInfo, RelayMessage, RelayUrl};
+use crate::plan::Interest;
+use crate::protocol::{ClientMessage, Event, Filter, FilterKey, PublicKey, RelayInfo, RelayMessage, RelayUrl};
 use crate::sim::key_of;
 use crate::store::{Batch, Store};
 
@@ -27,7 +28,7 @@ pub(super) struct Peers {
     /// When anything of this changed last, in seconds since 1970.
     changed_secs: u64,
     /// Are there, or were there, peers or access rules, so that all this is looked at?
-    is_watched: bool,
+    pub is_watched: bool,
 }
 
 impl Peers {
@@ -53,6 +54,11 @@ impl World {
         self.command(engine, Command::SetAccess(rules.into()));
     }
 
+    /// On which terms a relay is a peer of an engine, if it is one.
+    pub fn peering(&self, engine: EngineId, relay: &RelayUrl) -> Option<Peering> {
+        self.node(engine).peers.peerings.get(relay).cloned()
+    }
+
     /// An engine answers challenges as another author from now on.
     pub fn renew(&mut self, engine: EngineId, signs_as: u8) {
         self.nodes[engine.0].signs_as = Some(signs_as);
@@ -67,6 +73,12 @@ impl World {
         }
         let deliveries = self.relay_mut(relay).set_access(rules.into(), now);
         self.deliver(deliveries);
+    }
+
+    /// Access rules that hold from the beginning are looked at from then on.
+    pub(super) fn watch_peers(&mut self, engine: EngineId) {
+        let node = &mut self.nodes[engine.0];
+        node.peers.is_watched = !node.config.access.is_open();
     }
 
     /// What an engine is told of peers holds from then on, and after a restart.
@@ -220,7 +232,9 @@ impl World {
         if ids.is_empty() || node.config.access.is_open() && theirs.is_open() {
             return ids;
         }
-        let (principal, us) = (node.peers.principal(relay), self.known_as(engine, relay));
+        let principal = node.peers.principal(relay);
+        // What is hidden from strangers is not asked for again of others than peers.
+        let us = self.known_as(engine, relay).filter(|_| principal.is_some());
         let is_trusted = principal.is_none() && node.wishes.get(relay).is_some_and(|(_, options)| options.trusted);
         let can = |event: &Event| {
             let is_sure = !surely || remote.is_untampered || !theirs.protects(event);
@@ -245,6 +259,61 @@ impl World {
         };
         let held = events_of(&node.store, ids);
         held.iter().filter(|event| can(event)).map(|event| event.id.to_bytes()).collect()
+    }
+
+    /// Does a relay answer an engine's requests for this, whole or without what it hides?
+    pub(super) fn serves(&self, engine: EngineId, relay: &RelayUrl, filter: &Filter) -> bool {
+        let (config, us) = (self.relays[relay].honest().config(), self.known_as(engine, relay));
+        let is_stranger = config.auth_required && us.is_none();
+        let is_named = config.access.names(filter) && !config.access.covers(&us, Capability::SyncRead, filter);
+        !is_stranger && !is_named
+    }
+
+    /// Do an engine's own rules keep it from syncing this with a relay, one way?
+    pub(super) fn denies(&self, engine: EngineId, relay: &RelayUrl, filter: &Filter, capability: Capability) -> bool {
+        let node = &self.nodes[engine.0];
+        let (access, principal) = (&node.config.access, node.peers.principal(relay));
+        access.names(filter) && !access.covers(&principal, capability, filter)
+    }
+
+    /// Do an engine's own rules keep anything from being synced with a relay?
+    pub(super) fn is_denied(&self, engine: EngineId, relay: &RelayUrl) -> bool {
+        let Some((interests, options)) = self.nodes[engine.0].told().remove(relay) else { return false };
+        let is_denied = |interest: &Interest| match interest {
+            Interest::Opaque(filter) => {
+                let down = options.direction.is_down() && !options.trusted;
+                down && self.denies(engine, relay, filter, Capability::SyncWrite)
+                    || options.direction.is_up() && self.denies(engine, relay, filter, Capability::SyncRead)
+            }
+            _ => false,
+        };
+        interests.iter().any(is_denied)
+    }
+
+    /// Does a gap stand because the relay's rules do not let the engine have, or bring, what it is about?
+    pub(super) fn is_refused(&self, engine: EngineId, relay: &RelayUrl, gap: &Gap) -> bool {
+        let is_of_rules = |words: &str| words.contains("restricted:") || words.contains("auth-required:");
+        let filter = self.nodes[engine.0].filters.get(&gap.filter);
+        match &gap.reason {
+            GapReason::AuthRequired(_) => filter.is_some_and(|filter| !self.serves(engine, relay, filter)),
+            GapReason::Refused(words) => {
+                is_of_rules(words) && filter.is_some_and(|filter| !self.serves(engine, relay, filter))
+            }
+            GapReason::NotAccepted { reason, .. } => is_of_rules(reason),
+            _ => false,
+        }
+    }
+
+    /// What of an engine's wish can be synced with a relay, one way.
+    pub(super) fn permitted(&self, engine: EngineId, relay: &RelayUrl, wish: Wish, capability: Capability) -> Wish {
+        let (mut interests, options) = wish;
+        interests.retain(|interest| match interest {
+            Interest::Opaque(filter) => {
+                self.serves(engine, relay, filter) && !self.denies(engine, relay, filter, capability)
+            }
+            _ => true,
+        });
+        (interests, options)
     }
 
     /// Whom a relay takes an engine for.

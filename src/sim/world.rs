@@ -146,6 +146,7 @@ impl World {
     pub fn add_engine(&mut self, config: Config) -> EngineId {
         let id = EngineId(self.nodes.len());
         self.nodes.push(Node::new(config, id.0 as u64 + 1, self.now()));
+        self.watch_peers(id);
         id
     }
 

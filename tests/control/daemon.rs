@@ -9,14 +9,14 @@ use relaysync::peer::WorkerState;
 
 use crate::support::{file, kind, open, patiently, spec, until};
 
-fn settings(folder: &Path, lines: &str) -> Settings {
+pub(crate) fn settings(folder: &Path, lines: &str) -> Settings {
     let path = folder.join("events.db");
     let text = format!("[store]\npath = '{}'\n[sync]\nprogress_interval = '20ms'\n{lines}", path.display());
     let sources = Sources { file: Some(("test.toml".to_owned(), text)), ..Sources::default() };
     load(&sources).unwrap_or_else(|mistakes| panic!("{mistakes}")).settings
 }
 
-async fn start(folder: &Path, lines: &str) -> Daemon {
+pub(crate) async fn start(folder: &Path, lines: &str) -> Daemon {
     Daemon::start(settings(folder, lines), None).await.unwrap_or_else(|error| panic!("{error}"))
 }
 

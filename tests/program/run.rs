@@ -96,6 +96,14 @@ fn with_nothing_to_do_or_a_wrong_file_it_says_so_at_once() {
 }
 
 #[test]
+fn it_does_not_start_with_what_it_was_told_if_that_is_damaged() {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("relaysync.db.control.json"), "{\n\"format\": 1,\n").unwrap();
+    run(directory.path(), &["run"], "").assert_one_line(2, "relaysync.db.control.json:3:");
+    assert_eq!(fs::read(directory.path().join("relaysync.db.control.json")).unwrap(), b"{\n\"format\": 1,\n");
+}
+
+#[test]
 fn sigterm_drains_and_ends_with_status_0() {
     let directory = tempfile::tempdir().unwrap();
     let mut daemon = Daemon::start(directory.path(), &["--url", "wss://git.example", "--http", "127.0.0.1:0"]);

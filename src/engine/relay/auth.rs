@@ -10,7 +10,8 @@ use crate::plan::Pack;
 use crate::protocol::Event;
 use crate::protocol::message::client;
 use crate::relay::Purpose;
-use crate::runtime::{CloseReason, SignError};
+use crate::relay::session::Auth;
+use crate::runtime::{CloseReason, Instant, SignError};
 
 impl Relay {
     pub(super) fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
@@ -28,16 +29,24 @@ impl Relay {
     }
 
     /// Are challenges of this relay answered?
-    fn authenticates(&self) -> bool {
+    pub(super) fn authenticates(&self) -> bool {
         self.peering.as_ref().is_none_or(|peering| peering.terms.authenticates)
     }
 
     /// A peer is not asked anything while it is still to accept us: it may show less to somebody that it does not know,
     /// and not say so.
-    pub(super) fn awaits_auth(&self) -> bool {
+    pub(super) fn awaits_auth(&self, ctx: &Ctx<'_>) -> bool {
         let auth = &self.session.auth;
         let is_under_way = auth.challenge.is_some() || auth.signing.is_some() || auth.awaiting.is_some();
-        self.peering.is_some() && !auth.accepted && is_under_way
+        let is_early = || self.challenge_due(ctx).is_some_and(|at| ctx.now.instant < at);
+        self.peering.is_some() && !auth.accepted && (is_under_way || is_early())
+    }
+
+    /// Until when a challenge is awaited, if it is.
+    pub(super) fn challenge_due(&self, ctx: &Ctx<'_>) -> Option<Instant> {
+        let is_strange = self.session.auth == Auth::default() && self.session.conn().is_some();
+        let is_awaited = self.peering.is_some() && self.authenticates() && is_strange;
+        is_awaited.then_some(self.session.connected_at + ctx.config.challenge_wait)
     }
 
     /// A peer has answered a request. If it does not know us by then, it may have left out what it shows to us.

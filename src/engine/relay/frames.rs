@@ -372,6 +372,8 @@ impl Relay {
         };
         let (owner, record) = record_owner;
         let refusal = refusal.map(Refusal::read);
+        let auth = &self.session.auth;
+        let may_help = self.authenticates() && !auth.accepted && auth.refused.is_none();
         if !matches!(refusal, Some(Refusal::RateLimited | Refusal::AuthRequired)) {
             self.record_useful(ctx);
             self.record_served();
@@ -383,7 +385,7 @@ impl Relay {
                 history.publish_mut().retry(record);
                 self.rest(words, ctx);
             }
-            Some(Refusal::AuthRequired) if !self.session.auth.accepted && self.session.auth.refused.is_none() => {
+            Some(Refusal::AuthRequired) if may_help => {
                 history.publish_mut().retry(record);
                 self.wait_for_auth(owner, words, ctx);
             }

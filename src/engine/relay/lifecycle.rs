@@ -21,11 +21,11 @@ impl Relay {
         let is_other_way =
             (options.direction, options.method) != (self.options.direction, self.options.method) || self.given_up;
         let has_other_options = options != std::mem::replace(&mut self.options, options);
-        self.given_up = false;
+        let was_given_up = std::mem::take(&mut self.given_up);
         self.live_due = true;
         let target = self.set_aside(target);
         self.packs.set(target);
-        if !self.handle_rights(ctx) && is_other_way && self.peering.is_none() {
+        if !self.handle_rights(ctx) && is_other_way && (self.peering.is_none() || was_given_up) {
             self.begin_anew(|_| true, ctx);
         } else if has_other_options {
             self.review_lives(ctx);

@@ -60,6 +60,9 @@ impl Relay {
 
     /// Begins these packs anew, as the rules have it by now.
     pub(super) fn begin_anew(&mut self, which: impl Fn(&Pack) -> bool, ctx: &mut Ctx<'_>) {
+        if self.given_up {
+            return;
+        }
         self.drop_histories(|history| which(&history.pack), ctx);
         self.waiting.retain(|pack| !which(pack));
         let packs: Vec<Pack> = self.packs.iter().filter(|pack| which(pack)).cloned().collect();

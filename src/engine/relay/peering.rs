@@ -27,7 +27,7 @@ impl Relay {
             self.beside = self.packs.opaque().cloned().collect();
         }
         self.packs.set_opaque(&opaque);
-        self.given_up = false;
+        let was_given_up = std::mem::take(&mut self.given_up);
         self.live_due = true;
         let (old, new) = (before.as_deref(), self.peering.as_deref());
         let (was, is) = (old.map(|peering| &peering.terms), new.map(|peering| &peering.terms));
@@ -37,8 +37,8 @@ impl Relay {
             self.auth_refused = None;
             self.renew(ctx);
         }
-        if !self.handle_rights(ctx) && has_other_options {
-            self.begin_anew(Pack::is_opaque, ctx);
+        if !self.handle_rights(ctx) && (has_other_options || was_given_up) {
+            self.begin_anew(|pack| was_given_up || pack.is_opaque(), ctx);
         }
         self.absorb(ctx);
         self.pump(ctx);

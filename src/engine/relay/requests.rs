@@ -20,7 +20,7 @@ impl Relay {
         self.poll_needs(ctx);
         self.connect_if_due(ctx);
         let is_resting = self.health.cooldown(ctx.now.instant).is_some();
-        if self.session.conn().is_some() && !is_resting && !self.awaits_auth() {
+        if self.session.conn().is_some() && !is_resting && !self.awaits_auth(ctx) {
             self.begin_full_pass_if_due(ctx);
             self.consolidate_if_due(ctx);
             self.open_live(ctx);

@@ -115,6 +115,7 @@ impl Relay {
         let due = [
             self.next_stall(ctx),
             self.auth_wait_until.map(|at| (at, "authentication")),
+            self.challenge_due(ctx).filter(|at| *at > ctx.now.instant).map(|at| (at, "challenge")),
             cooldown.map(|at| (at, "cooldown")),
             self.next_probe(ctx).map(|at| (at, "probe")),
             self.live_retry_at.map(|at| (at, "live retry")),

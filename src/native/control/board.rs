@@ -24,7 +24,8 @@ impl Board {
         Self { marks, ..Self::default() }
     }
 
-    /// Takes over what an engine says at `now_secs` of the relays, those of `peers` by name. What is not a peer's is left.
+    /// Takes over what an engine says at `now_secs` of the relays of `peers`, which are all there are. What is not a peer's
+    /// is left.
     pub(super) fn hear<'p>(
         &mut self,
         peers: impl Iterator<Item = (&'p str, &'p RelayUrl)>,
@@ -32,6 +33,10 @@ impl Board {
         now_secs: u64,
     ) {
         let reports: BTreeMap<&RelayUrl, &RelayReport> = reports.iter().map(|report| (&report.relay, report)).collect();
+        let peers: BTreeMap<&str, &RelayUrl> = peers.collect();
+        let known = self.marks.len();
+        self.marks.retain(|id, _| peers.contains_key(id.as_str()));
+        self.is_dirty |= self.marks.len() < known;
         self.reports.clear();
         for (id, relay) in peers {
             let Some(&report) = reports.get(relay) else { continue };

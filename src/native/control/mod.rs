@@ -150,7 +150,7 @@ impl Control {
         self.inner.desired.borrow().clone()
     }
 
-    /// The same, and whatever it changes to: always what is on disk already.
+    /// The same, and whatever it changes to: always what is on disk already. It may say at once that something has changed.
     pub fn watch(&self) -> watch::Receiver<Arc<Desired>> {
         self.inner.desired.clone()
     }

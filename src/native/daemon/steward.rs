@@ -66,26 +66,33 @@ pub(super) async fn bring(desired: &Desired, commands: &mut Commands, told: &mut
     Ok(())
 }
 
-/// Brings changes, and carries out orders, for as long as it is polled.
-pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService>>, mut orders: mpsc::Receiver<Order>) {
+/// Brings changes, carries out orders and writes down what happened, for as long as it is polled. None of it waits for
+/// another: the store, which orders may have to wait for, is not to hold up a rule.
+pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService>>, orders: mpsc::Receiver<Order>) {
+    tokio::join!(bring_changes(&shared, service.as_deref()), carry_out(&shared, orders), save_marks(&shared));
+}
+
+async fn bring_changes(shared: &Shared, service: Option<&RelayService>) {
     let mut desired = shared.control.watch();
     let mut served = None;
+    // Whoever changes something has the other end, and so have we.
+    while desired.changed().await.is_ok() {
+        let desired = desired.borrow_and_update().clone();
+        // Clients first: the engine may take its time.
+        if let Some(service) = service {
+            serve(service, &desired, &mut served).await;
+        }
+        lead(shared, &desired).await;
+    }
+}
+
+async fn save_marks(shared: &Shared) {
     let mut ticks = interval(shared.settings().control.bounds.marks_interval);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::select! {
-            Ok(()) = desired.changed() => {
-                let desired = desired.borrow_and_update().clone();
-                // Clients first: the engine may take its time.
-                if let Some(service) = &service {
-                    serve(service, &desired, &mut served).await;
-                }
-                lead(&shared, &desired).await;
-            }
-            Some(order) = orders.recv() => carry_out(&shared, order).await,
-            _ = ticks.tick() => if let Err(error) = shared.control.save_marks().await {
-                tracing::warn!("what happened last at peers is not written down: {error}");
-            },
+        ticks.tick().await;
+        if let Err(error) = shared.control.save_marks().await {
+            tracing::warn!("what happened last at peers is not written down: {error}");
         }
     }
 }
@@ -110,21 +117,22 @@ async fn lead(shared: &Shared, desired: &Desired) {
     }
 }
 
-async fn carry_out(shared: &Shared, order: Order) {
-    match order {
-        Order::SyncNow { relay, done } => {
-            let commands = shared.link.borrow().clone();
-            let told = match commands {
-                Some(mut commands) => tell(&mut commands, Command::SyncNow { relay }).await,
-                None => Err("nothing is synced at the moment, as the store is read; try again".to_owned()),
-            };
-            // Nobody need wait for it any more.
-            drop(done.send(told));
-        }
-        Order::Brought { id, answer } => {
-            let contexts = shared.disk.contexts(vec![id]).await;
-            let context = contexts.map(|mut contexts| contexts.pop().flatten()).map_err(|error| error.to_string());
-            drop(answer.send(context));
+async fn carry_out(shared: &Shared, mut orders: mpsc::Receiver<Order>) {
+    while let Some(order) = orders.recv().await {
+        // Whoever has asked need not wait for the answer any more.
+        match order {
+            Order::SyncNow { relay, done } => drop(done.send(sync_now(shared, relay).await)),
+            Order::Brought { id, answer } => {
+                let contexts = shared.disk.contexts(vec![id]).await;
+                let context = contexts.map(|mut contexts| contexts.pop().flatten()).map_err(|error| error.to_string());
+                drop(answer.send(context));
+            }
         }
     }
+}
+
+async fn sync_now(shared: &Shared, relay: RelayUrl) -> Result<(), String> {
+    let commands = shared.link.borrow().clone();
+    let mut commands = commands.ok_or("nothing is synced at the moment, as the store is read; try again")?;
+    tell(&mut commands, Command::SyncNow { relay }).await
 }

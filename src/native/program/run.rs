@@ -71,8 +71,9 @@ pub(super) async fn run(arguments: RunArguments) -> Result<Exit, Failure> {
     let (file, Loaded { settings, .. }) = arguments.load(None)?;
     if settings.is_idle(control::has_peers(&settings.control())) {
         return Err(Failure::usage(
-            "there is nothing to sync with: name a relay to begin with (--bootstrap URL), be one (--listen ADDRESS:PORT) \
-             or name one that runs already (--beside URL); `relaysync config init` writes a file with all settings",
+            "there is nothing to sync with: name a relay to begin with (--bootstrap URL), be one (--listen ADDRESS:PORT), \
+             name one that runs already (--beside URL) or configure a peer (relaysync peer put); \
+             `relaysync config init` writes a file with all settings",
         ));
     }
     let log = LogControl::start(&settings.log);

@@ -2,14 +2,18 @@
 //! relays go away and come back, wishes change.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::dice::Dice;
 use super::discovering::discover_config;
+use super::peers;
 use super::setup::wish;
 use crate::discover::DiscoverConfig;
-use crate::engine::Command;
+use crate::engine::{Command, Rng};
+use crate::peer::AccessRules;
 use crate::protocol::{Event, RelayUrl};
+use crate::sim::tamper::Info;
 use crate::sim::{Connects, EngineId, NOW_SECS, World, pool};
 
 /// One thing that is done to a world.
@@ -31,6 +35,21 @@ enum Deed {
     Reload(EngineId, Box<DiscoverConfig>),
     /// Clients of an engine's own relay service publish these.
     PublishTo(EngineId, Vec<Event>),
+    /// Other access rules hold at an engine.
+    Rule(EngineId, Arc<AccessRules>),
+    /// Other access rules hold at a relay.
+    RuleThere(RelayUrl, Arc<AccessRules>),
+    /// An engine has another key.
+    Renew(EngineId),
+    /// A relay is a peer on terms that this seed makes.
+    Peer(EngineId, RelayUrl, u64),
+    /// A relay is expected to be somebody else.
+    Mistake(EngineId, RelayUrl),
+    Unpeer(EngineId, RelayUrl),
+    SyncNow(EngineId, RelayUrl),
+    /// A relay says that it is somebody else.
+    Mask(RelayUrl, Info),
+    Unmask(RelayUrl),
 }
 
 /// All of it, by when it is done after the beginning.
@@ -52,7 +71,27 @@ impl Chaos {
                 chaos.add(at_secs, Deed::Publish(relay, vec![event]));
             }
         }
-        chaos.add_trouble(dice, "wish", engines, relays, faults);
+        chaos.add_trouble(dice, &["wish"], engines, relays, faults);
+        chaos
+    }
+
+    /// The same with peers.
+    pub(super) fn draw_peers(
+        dice: &mut Dice,
+        engines: &[EngineId],
+        relays: &[RelayUrl],
+        faults: &mut Vec<String>,
+    ) -> Self {
+        let lasts = dice.pick(&[30, 120, 600, 1_800, 7_200]);
+        let mut chaos = Self { deeds: BTreeMap::new(), lasts: Duration::from_secs(lasts) };
+        for _ in 0..dice.pick(&[0, 3, 10, 40]) {
+            for (at_secs, event) in later_events(dice, lasts) {
+                let relay = dice.pick(relays);
+                chaos.add(at_secs, Deed::Publish(relay, vec![event]));
+            }
+        }
+        let kinds = ["rules", "rules there", "key", "terms", "mistake", "end of peering", "sync now", "mask"];
+        chaos.add_trouble(dice, &kinds, engines, relays, faults);
         chaos
     }
 
@@ -79,20 +118,21 @@ impl Chaos {
             let some: Vec<Event> = later.iter().skip(from).take(5).cloned().collect();
             chaos.add(dice.below(lasts), Deed::PublishTo(engine, some));
         }
-        chaos.add_trouble(dice, "reload", &[engine], relays, faults);
+        chaos.add_trouble(dice, &["reload"], &[engine], relays, faults);
         chaos
     }
 
     fn add_trouble(
         &mut self,
         dice: &mut Dice,
-        last: &'static str,
+        more: &[&'static str],
         engines: &[EngineId],
         relays: &[RelayUrl],
         faults: &mut Vec<String>,
     ) {
         let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-        for kind in ["crash", "crash in the middle", "sleep", "clock", "cut", "absence", "full disk", last] {
+        let kinds = ["crash", "crash in the middle", "sleep", "clock", "cut", "absence", "full disk"];
+        for kind in kinds.into_iter().chain(more.iter().copied()) {
             if !dice.chance(1, 3) {
                 continue;
             }
@@ -140,6 +180,28 @@ impl Chaos {
                 Deed::FillDisk(engine)
             }
             "reload" => Deed::Reload(engine, Box::new(discover_config(dice))),
+            "rules" => Deed::Rule(engine, peers::rules_here(dice, relays.len()).into()),
+            "rules there" => Deed::RuleThere(relay, peers::rules_there(dice).into()),
+            "key" => Deed::Renew(engine),
+            "terms" => Deed::Peer(engine, relay, dice.seed()),
+            "mistake" => {
+                let (mended, terms) = (at + dice.between(1, 900), dice.seed());
+                self.add(mended, Deed::Peer(engine, relay.clone(), terms));
+                Deed::Mistake(engine, relay)
+            }
+            "end of peering" => {
+                let (back, terms) = (at + dice.between(0, 900), dice.seed());
+                if dice.chance(2, 3) {
+                    self.add(back, Deed::Peer(engine, relay.clone(), terms));
+                }
+                Deed::Unpeer(engine, relay)
+            }
+            "sync now" => Deed::SyncNow(engine, relay),
+            "mask" => {
+                let back = at + dice.between(1, 900);
+                self.add(back, Deed::Unmask(relay.clone()));
+                Deed::Mask(relay, peers::mask(dice))
+            }
             _ => Deed::Wish(engine, relay, dice.seed()),
         };
         self.add(at, deed);
@@ -187,6 +249,46 @@ impl Deed {
                 world.command(engine, Command::Discover(config));
             }
             Self::PublishTo(engine, events) => world.publish_to(engine, &events),
+            peers => peers.perform_with_peers(world),
+        }
+    }
+}
+
+impl Deed {
+    fn perform_with_peers(self, world: &mut World) {
+        match self {
+            Self::Rule(engine, rules) => {
+                world.inject("access rules changed");
+                world.set_access(engine, rules);
+            }
+            Self::RuleThere(relay, rules) => {
+                world.inject("access rules of a relay changed");
+                world.set_relay_access(&relay, rules);
+            }
+            Self::Renew(engine) => {
+                world.inject("key renewed");
+                peers::renew(world, engine);
+            }
+            Self::Peer(engine, relay, seed) => {
+                world.inject("terms changed");
+                peers::join(world, &mut Dice(Rng::new(seed)), engine, &relay);
+            }
+            Self::Mistake(engine, relay) => {
+                world.inject("another principal expected");
+                peers::mistake(world, engine, &relay);
+            }
+            Self::Unpeer(engine, relay) => {
+                world.inject("peer removed");
+                world.set_peer(engine, &relay, None);
+            }
+            Self::SyncNow(engine, relay) => world.command(engine, Command::SyncNow { relay }),
+            Self::Mask(relay, info) => {
+                world.inject("another identity shown");
+                world.relay_mut(&relay).info = info;
+                world.cut(&relay, "");
+            }
+            Self::Unmask(relay) => world.relay_mut(&relay).info = Info::True,
+            _ => unreachable!("it has nothing to do with peers"),
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn draw(seed: u64, options: &super::Options) -> Setup {
         let share = dice.between(1, 8);
         let held: Vec<Event> = early.iter().filter(|_| dice.chance(share, 10)).cloned().collect();
         // The bootstrap relay has no fault.
-        setup.place(&mut dice, listed_relay(number).as_str(), &held, (number > 0).then(repository_pool));
+        setup.place(&mut dice, listed_relay(number).as_str(), &held, (number > 0).then(repository_pool), |_| {});
     }
     let engine = add_daemon(&mut setup, &mut dice, &early, options);
     if dice.chance(1, 3) {
@@ -90,7 +90,7 @@ fn add_daemon(setup: &mut Setup, dice: &mut Dice, early: &[Event], options: &sup
 fn add_own_relay(setup: &mut Setup, dice: &mut Dice, early: &[Event], engine: EngineId) {
     let share = dice.between(0, 3);
     let held: Vec<Event> = early.iter().filter(|_| dice.chance(share, 10)).cloned().collect();
-    setup.place(dice, OUR_SERVICE, &held, None);
+    setup.place(dice, OUR_SERVICE, &held, None, |_| {});
     let own = RelayUrl::parse(OUR_SERVICE).expect("it is a URL");
     setup.world.sync_with(engine, &own, [Filter::new()], BESIDE);
 }

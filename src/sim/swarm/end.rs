@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::setup::Setup;
-use crate::engine::{GapReason, Phase, Sizes};
+use crate::engine::{Gap, GapReason, Phase, Sizes};
 use crate::protocol::RelayUrl;
 use crate::sim::node::Wish;
 use crate::sim::{EngineId, Remote, World};
@@ -84,11 +84,15 @@ impl Setup {
                 lacks.push_str(&format!("{engine} is at work; "));
             }
             for report in node.reports() {
+                if !self.world.relays.contains_key(&report.relay) {
+                    continue;
+                }
                 let (lacks_ids, owes_ids) =
                     (self.world.lacks(*engine, &report.relay), self.world.owes(*engine, &report.relay));
                 let (lacking, owed) = (lacks_ids.len(), owes_ids.len());
                 if lacking + owed > 0 || !report.complete || !report.gaps.is_empty() {
-                    let says = format!("{:?}, {:?}, {:?}", report.phase, report.gaps, report.last_error);
+                    let says =
+                        format!("{:?}, {:?}, {:?}, {:?}", report.phase, report.gaps, report.denied, report.last_error);
                     let first = lacks_ids.iter().chain(&owes_ids).next().map(|id| crate::protocol::hex::encode(id));
                     lacks.push_str(&format!(
                         "{engine} {}: lacks {lacking}, owes {owed} ({}), {says}; ",
@@ -135,10 +139,13 @@ impl Setup {
         );
     }
 
-    /// Filters that discovering engines ask for again and again, as relays do not serve them live.
+    /// Filters that engines that discover or have peers ask for again and again, as relays do not serve them live.
     fn polled_filters(&self) -> u64 {
-        let discovering = self.engines.iter().filter(|engine| self.world.node(**engine).config.discovery.is_some());
-        let polled = discovering.flat_map(|engine| {
+        let is_polling = |engine: &&EngineId| {
+            let node = self.world.node(**engine);
+            node.config.discovery.is_some() || node.peers.is_watched
+        };
+        let polled = self.engines.iter().filter(is_polling).flat_map(|engine| {
             let (reports, wanted) = (self.world.node(*engine).reports(), self.world.wanted_relays(*engine));
             let polls = reports.into_iter().filter(|report| report.phase == Phase::Polling);
             polls
@@ -197,8 +204,11 @@ fn is_whole(world: &World, engine: EngineId) -> bool {
         let Some(report) = reports.iter().find(|report| report.relay == *url) else { return false };
         let relay = world.relay(url);
         let is_settled = matches!(report.phase, Phase::Live | Phase::Polling | Phase::Done);
-        let is_true = report.complete == report.gaps.is_empty();
-        is_settled && is_true && report.gaps.iter().all(|gap| is_inherent(&gap.reason, relay, options.method))
+        let is_denied = world.is_denied(engine, url);
+        let is_true = report.complete == (report.gaps.is_empty() && !is_denied);
+        let is_inherent =
+            |gap: &Gap| is_inherent(&gap.reason, relay, options.method) || world.is_refused(engine, url, gap);
+        is_settled && is_true && report.denied.is_empty() != is_denied && report.gaps.iter().all(is_inherent)
     };
     wanted.iter().all(is_well)
         && wanted.keys().all(|url| world.lacks(engine, url).is_empty() && world.owes(engine, url).is_empty())

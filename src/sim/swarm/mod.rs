@@ -8,6 +8,7 @@ mod dice;
 mod discovering;
 mod end;
 pub mod faults;
+mod peers;
 mod setup;
 
 use std::any::Any;
@@ -22,13 +23,16 @@ use setup::Setup;
 /// Which worlds a seed is played in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Worlds {
-    /// One of engines that are told what to sync, and after it for one seed in three one with a daemon that discovers.
+    /// One of engines that are told what to sync; after it for one seed in three one with a daemon that discovers, and for one
+    /// in five one of peers.
     #[default]
     Drawn,
     /// One of engines that are told what to sync.
     Told,
     /// One with a daemon that discovers relays.
     Discovering,
+    /// One of engines with configured peers and access rules.
+    Peers,
 }
 
 /// How a seed is played.
@@ -90,13 +94,13 @@ impl std::error::Error for Failure {}
 /// # Errors
 /// Something that must always hold did not.
 pub fn run(seed: u64, options: &Options) -> Result<Summary, Box<Failure>> {
-    let discovers = match options.worlds {
-        Worlds::Drawn => discovering::is_drawn(seed),
-        Worlds::Told => false,
-        Worlds::Discovering => true,
-    };
-    let first = (options.worlds != Worlds::Discovering).then_some(Setup::draw as Draw);
-    let draws = first.into_iter().chain(discovers.then_some(discovering::draw as Draw));
+    let worlds = options.worlds;
+    let is_told = matches!(worlds, Worlds::Drawn | Worlds::Told);
+    let discovers = worlds == Worlds::Discovering || worlds == Worlds::Drawn && discovering::is_drawn(seed);
+    let has_peers = worlds == Worlds::Peers || worlds == Worlds::Drawn && peers::is_drawn(seed);
+    let told = is_told.then_some(Setup::draw as Draw);
+    let discovering = discovers.then_some(discovering::draw as Draw);
+    let draws = told.into_iter().chain(discovering).chain(has_peers.then_some(peers::draw as Draw));
     let mut whole: Option<Summary> = None;
     for draw in draws {
         let summary = play_world(draw, seed, options)?;

@@ -13,7 +13,7 @@ use crate::sim::{DiskFaults, EngineId, NOW_SECS, NetFaults, Remote, World, autho
 use crate::store::Method;
 
 /// The author whose key answers challenges.
-const SIGNER: u8 = 9;
+pub(super) const SIGNER: u8 = 9;
 
 /// No second of the pool has more events.
 const PAGE_OF_ALL: usize = 250;
@@ -62,12 +62,20 @@ impl Setup {
         let url = format!("wss://relay{number}.example");
         let share = dice.between(1, 10);
         let held: Vec<Event> = events.iter().filter(|_| dice.chance(share, 10)).cloned().collect();
-        self.place(dice, &url, &held, (number > 0).then(pool));
+        self.place(dice, &url, &held, (number > 0).then(pool), |_| {});
     }
 
     /// Adds a relay that holds these events; with faults, if `pool` has all events that it may come to have.
-    pub(super) fn place(&mut self, dice: &mut Dice, url: &str, held: &[Event], pool: Option<&Arc<[Event]>>) {
-        let config = relay_config(dice, url);
+    pub(super) fn place(
+        &mut self,
+        dice: &mut Dice,
+        url: &str,
+        held: &[Event],
+        pool: Option<&Arc<[Event]>>,
+        adjust: impl FnOnce(&mut ServeConfig),
+    ) {
+        let mut config = relay_config(dice, url);
+        adjust(&mut config);
         let mut remote = Remote::configured(config.clone(), held);
         remote.is_recorded = false;
         let mut names = vec![format!("{} events", held.len())];
@@ -128,15 +136,20 @@ impl Setup {
 /// Draws what an engine is to sync with a relay, and tells it.
 pub(super) fn wish(world: &mut World, dice: &mut Dice, engine: EngineId, relay: &RelayUrl) {
     let one_shot = world.node(engine).config.one_shot;
+    let options = relay_options(world, dice, relay, !one_shot);
+    world.sync_with(engine, relay, filters(dice), options);
+}
+
+/// Draws how to sync with a relay.
+pub(super) fn relay_options(world: &World, dice: &mut Dice, relay: &RelayUrl, live: bool) -> RelayOptions {
     let direction = dice.pick(&[Direction::Down, Direction::Down, Direction::Down, Direction::Both, Direction::Up]);
     // By pages alone, a second that overflows one stays a gap.
     let has_large_pages = world.relay(relay).honest().config().page_events_max >= PAGE_OF_ALL;
     let method = dice.pick(&[None, None, None, None, Some(Method::Req)]).filter(|_| has_large_pages);
-    let options = RelayOptions { direction, method, live: !one_shot, trusted: false };
-    world.sync_with(engine, relay, filters(dice), options);
+    RelayOptions { direction, method, live, trusted: false }
 }
 
-fn some_events(dice: &mut Dice, most: u64) -> Vec<Event> {
+pub(super) fn some_events(dice: &mut Dice, most: u64) -> Vec<Event> {
     let pool = pool();
     // What is dated in the next hours is published later.
     let early: Vec<&Event> =
@@ -227,7 +240,7 @@ fn net_faults(dice: &mut Dice) -> NetFaults {
 }
 
 /// One to four filters, as callers give them.
-fn filters(dice: &mut Dice) -> Vec<Filter> {
+pub(super) fn filters(dice: &mut Dice) -> Vec<Filter> {
     let authors = authors();
     let mut some = Vec::new();
     for _ in 0..dice.pick(&[1, 1, 1, 2, 4]) {
@@ -245,7 +258,7 @@ fn filters(dice: &mut Dice) -> Vec<Filter> {
     some
 }
 
-fn r_filter(value: &str) -> Filter {
+pub(super) fn r_filter(value: &str) -> Filter {
     let tag = nostr::filter::SingleLetterTag::from_char('r').expect("r is a letter");
     Filter::new().kind(5000_u16.into()).custom_tag(tag, value)
 }

@@ -31,6 +31,7 @@ fn intervals(config: &mut Config, walker: &mut dyn Walker) {
     keys.duration_or_zero("connect_spacing", &mut config.connect_spacing, "The time between further attempts.");
     keys.duration("connect_timeout", &mut config.connect_timeout, "A connection attempt is given up after this.");
     keys.duration("identity_timeout", &mut config.identity_timeout, "A peer is to prove within this who it is.");
+    keys.duration_or_zero("challenge_wait", &mut config.challenge_wait, "A peer's challenge is awaited this long.");
     keys.duration("stall", &mut config.stall, "A request without progress for this long has stalled.");
     keys.duration("probe_after", &mut config.probe_after, "A connection that is silent for this long is probed.");
     keys.duration(
@@ -89,6 +90,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         connect_spacing: _,
         connect_timeout: _,
         identity_timeout: _,
+        challenge_wait: _,
         stall: _,
         probe_after: _,
         suspend_gap: _,
