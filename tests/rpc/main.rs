@@ -3,6 +3,7 @@
 
 mod authorization;
 mod calls;
+mod daemon;
 #[cfg(unix)]
 mod socket;
 mod world;

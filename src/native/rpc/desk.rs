@@ -85,7 +85,8 @@ impl Rpc {
         match self.take(request, way).await {
             Ok(asked) => answer(self.carry_out(asked, way).await),
             Err(refusal) => {
-                tracing::info!("a call to the control plane was refused: {}", refusal.words);
+                // Anybody can cause this, as often as he likes.
+                tracing::debug!("a call to the control plane was refused: {}", refusal.words);
                 refuse(&refusal)
             }
         }

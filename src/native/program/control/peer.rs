@@ -91,7 +91,7 @@ pub(in crate::native::program) async fn run(arguments: PeerArguments) -> Result<
     };
     let caller = Caller::find(&control).await?;
     let shown = call(&caller, &command, spec.as_ref()).await;
-    if command.is_about_now() && !caller.is_running() {
+    if shown.is_ok() && command.is_about_now() && !caller.is_running() {
         eprintln!("no daemon runs, so nothing is synced at the moment");
     }
     caller.close().await?;
