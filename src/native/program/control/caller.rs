@@ -25,7 +25,6 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// Whoever carries calls out: a daemon, or we ourselves.
 pub(super) enum Caller {
     /// The daemon at this socket.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such sockets"))]
     Daemon(PathBuf),
     /// Nobody else has the files.
     Files {
