@@ -14,8 +14,9 @@ use futures_util::{FutureExt, SinkExt, StreamExt};
 
 use crate::engine::{Command, Config, ConnId, Effect, Engine, Input, Notice, RelayReport, Ticket};
 use crate::ingest::Verdict;
+use crate::peer::View;
 use crate::protocol::Event;
-use crate::runtime::{Clock, CloseReason, Connector, Dial, FrameReceiver, FrameSender, Runtime, SendError};
+use crate::runtime::{Clock, CloseReason, Connector, Dial, FrameReceiver, FrameSender, Now, Runtime, SendError};
 use crate::store::Store;
 
 /// The driver could not begin.
@@ -50,12 +51,14 @@ pub async fn drive<R: Runtime>(
     commands: mpsc::Receiver<Command>,
     mut notify: impl FnMut(&Notice),
 ) -> Result<Vec<RelayReport>, DriveError<<R::Store as Store>::Error>> {
+    let inputs_before_tick_max = config.inputs_before_tick_max;
     let snapshot = runtime.store().load().await.map_err(|store| DriveError { store })?;
     let (sender, mut inbox) = mpsc::channel(config.inbox_inputs);
     let mut engine = Engine::new(config, snapshot, seed, runtime.clock().now());
     let mut driver =
         Driver { runtime: runtime.clone(), inbox: sender, connections: BTreeMap::new(), at_hand: VecDeque::new() };
     let mut commands = commands.fuse();
+    let mut since_tick: u32 = 0;
     loop {
         while let Some(effect) = engine.poll_effect() {
             if let Some(reports) = driver.perform(effect, &mut notify) {
@@ -64,6 +67,7 @@ pub async fn drive<R: Runtime>(
         }
         let input = match driver.at_hand.pop_front() {
             Some(input) => input,
+            None if since_tick >= inputs_before_tick_max && is_due(&engine, runtime.clock().now()) => Input::Tick,
             None => match next_incoming(&runtime, &engine, &mut inbox, &mut commands).await {
                 Incoming::Input(input) => {
                     if let Input::Disconnected { conn, .. } = &input {
@@ -77,8 +81,14 @@ pub async fn drive<R: Runtime>(
                 },
             },
         };
+        since_tick = if matches!(input, Input::Tick) { 0 } else { since_tick.saturating_add(1) };
         engine.handle(input, runtime.clock().now());
     }
+}
+
+/// Has the engine's deadline passed? Who has much to say must not keep it waiting.
+fn is_due(engine: &Engine, now: Now) -> bool {
+    engine.deadline().is_some_and(|(at, _)| at <= now.instant)
 }
 
 type Sender<R> = <<R as Runtime>::Connector as Connector>::Sender;
@@ -89,7 +99,7 @@ enum Incoming<S> {
     Opened(ConnId, S),
 }
 
-/// The one place where the driver waits.
+/// The one place where the driver waits. Commands come first: the inbox may be full of what relays send, again and again.
 async fn next_incoming<R: Runtime>(
     runtime: &Arc<R>,
     engine: &Engine,
@@ -107,11 +117,11 @@ async fn next_incoming<R: Runtime>(
         }
     };
     let (command, tick) = (pin!(command), pin!(tick));
-    match select(inbox.next(), select(command, tick)).await {
-        Either::Left((Some(incoming), _)) => incoming,
+    match select(command, select(inbox.next(), tick)).await {
+        Either::Left((input, _)) => Incoming::Input(input),
+        Either::Right((Either::Left((Some(incoming), _)), _)) => incoming,
         // The driver itself holds a sender, so the inbox never ends.
-        Either::Left((None, _)) | Either::Right((Either::Right(_), _)) => Incoming::Input(Input::Tick),
-        Either::Right((Either::Left((input, _)), _)) => Incoming::Input(input),
+        Either::Right((Either::Left((None, _)) | Either::Right(_), _)) => Incoming::Input(Input::Tick),
     }
 }
 
@@ -179,8 +189,9 @@ impl<R: Runtime> Driver<R> {
                     result: runtime.store().items(&filter, window, &view).await.map_err(|error| error.to_string()),
                 }
             }),
-            Effect::CheckKnown { ticket, ids } => self.report(move |runtime| async move {
-                Input::Known { ticket, result: runtime.store().known(ids).await.map_err(|error| error.to_string()) }
+            Effect::CheckKnown { ticket, ids, view } => self.report(move |runtime| async move {
+                let known = runtime.store().known(ids, &view).await;
+                Input::Known { ticket, result: known.map_err(|error| error.to_string()) }
             }),
             Effect::LoadEvents { ticket, ids } => self.report(move |runtime| async move {
                 Input::Events { ticket, result: runtime.store().events(ids).await.map_err(|error| error.to_string()) }
@@ -278,7 +289,7 @@ async fn serve_connection<R: Runtime>(
 /// Drops what the store knows, and checks the rest. What is known costs no signature.
 async fn verify_unknown<R: Runtime>(runtime: Arc<R>, ticket: Ticket, events: Vec<Event>) -> Input {
     let ids = events.iter().map(|event| event.id.to_bytes()).collect();
-    let known = match runtime.store().known(ids).await {
+    let known = match runtime.store().known(ids, &View::all()).await {
         Ok(known) => known,
         Err(error) => return Input::Verified { ticket, result: Err(error.to_string()) },
     };

@@ -97,7 +97,7 @@ async fn known(store: &NativeStore, events: u64) {
     for (what, from) in [("held", 0), ("new", events)] {
         let ids: Vec<[u8; 32]> = (0..2000).map(|n| id(from + n * 37 % events)).collect();
         let begun = Instant::now();
-        store.known(ids).await.expect("ids are looked up");
+        store.known(ids, &View::all()).await.expect("ids are looked up");
         println!("known, {what:<9} {:8.2} µs an id", begun.elapsed().as_secs_f64() * 1e6 / 2000.0);
     }
 }

@@ -145,6 +145,9 @@ pub struct Config {
 
     /// The largest frame taken from a relay, in bytes. strfry answers NEG-OPEN with up to 1 MB.
     pub frame_bytes_max: usize,
+    /// Words of a relay that are kept, in bytes of each text: why it refuses, closes, complains, and whom it says it is.
+    /// A challenge (NIP-42) that is longer is none.
+    pub words_bytes_max: usize,
     /// Bytes that nobody asked for, since the last useful frame, before a relay is cut off as flooding.
     pub unsolicited_bytes_max: usize,
     /// Bytes of events of one relay that wait for their check; beyond it the relay is not read.
@@ -181,6 +184,8 @@ pub struct Config {
     pub items_age_max: Duration,
     /// Inputs that wait for the engine in the driver's inbox, beside one for each task.
     pub inbox_inputs: usize,
+    /// Inputs handled in a row before a deadline that has passed is seen to, however many more wait.
+    pub inputs_before_tick_max: u32,
 
     /// Pages remembered after their EOSE, to know stored events that come late.
     pub ended_pages_kept: usize,
@@ -254,6 +259,7 @@ impl Default for Config {
             publish_in_flight_max: 64,
             outbox_events_max: 10_000,
             frame_bytes_max: 4 << 20,
+            words_bytes_max: 1 << 10,
             unsolicited_bytes_max: 16 << 20,
             ingest_bytes_max: 4 << 20,
             verify_events_max: 128,
@@ -271,6 +277,7 @@ impl Default for Config {
             publish_passes_max: 3,
             items_age_max: Duration::from_secs(30),
             inbox_inputs: 16,
+            inputs_before_tick_max: 16,
             ended_pages_kept: 32,
             gaps_max: 64,
             progress_interval: Duration::ZERO,

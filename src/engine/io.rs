@@ -243,6 +243,8 @@ pub enum Effect {
         ticket: Ticket,
         /// The ids.
         ids: Vec<[u8; 32]>,
+        /// What the relay may learn of: it sees which ids are not asked for.
+        view: View,
     },
     /// Load events for publishing.
     LoadEvents {

@@ -72,7 +72,8 @@ pub struct Engine {
     up: BTreeSet<usize>,
     stopping: bool,
     ended: bool,
-    store_error: Option<String>,
+    /// In words, and when that was, in seconds since 1970.
+    store_error: Option<(String, u64)>,
     progress_at: Option<Instant>,
     publish_passes: u32,
     /// How many events each relay had stored when the last publishing pass began.
@@ -209,9 +210,10 @@ impl Engine {
     pub fn reports(&self) -> Vec<RelayReport> {
         let report = |relay: &Relay| {
             let mut report = relay.report(self.now.instant, &self.config);
-            if let Some(error) = &self.store_error {
+            if let Some((error, at_secs)) = &self.store_error {
                 report.complete = false;
                 report.last_error = Some(format!("the store failed: {error}"));
+                (report.last_error_secs, report.last_error_kind) = (Some(*at_secs), None);
             }
             report
         };
@@ -346,9 +348,7 @@ impl Engine {
         self.handle_stored(outcomes.stored);
         for source in outcomes.marks {
             touched.insert(source.relay);
-            if let Some(relay) = self.relays.get_mut(source.relay) {
-                relay.handle_marked(source);
-            }
+            self.relays.get_mut(source.relay).into_iter().for_each(|relay| relay.handle_marked(source));
         }
         if let Some(error) = outcomes.store_error {
             self.fail_store(error);
@@ -365,14 +365,14 @@ impl Engine {
         if self.store_error.is_some() {
             return;
         }
-        self.store_error = Some(error.clone());
+        self.store_error = Some((error.clone(), self.now.unix_secs));
         self.out.push_back(Effect::Notify(Notice::StoreFailed(error.clone())));
         self.give_all_up(&GapReason::Store(error));
     }
 
-    fn handle_items(&mut self, ticket: Ticket, result: Result<std::sync::Arc<crate::protocol::ItemSet>, String>) {
-        let waiters = self.items.handle_loaded(ticket, result.as_ref().ok(), self.now.instant);
-        let Some(waiters) = waiters else { return };
+    fn handle_items(&mut self, ticket: Ticket, result: Result<Arc<crate::protocol::ItemSet>, String>) {
+        let now = self.now.instant;
+        let Some(waiters) = self.items.handle_loaded(ticket, result.as_ref().ok(), now) else { return };
         let set = match result {
             Ok(set) => set,
             Err(error) => return self.fail_store(error),

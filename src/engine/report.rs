@@ -221,6 +221,10 @@ pub struct RelayReport {
     pub gaps_dropped: u64,
     /// The last failure of the link.
     pub last_error: Option<String>,
+    /// When that was, in seconds since 1970.
+    pub last_error_secs: Option<u64>,
+    /// Of what kind that was, if it has one.
+    pub last_error_kind: Option<FailureKind>,
     /// Of what kind it was.
     pub failure: Option<FailureKind>,
     /// The words in which the relay refused our authentication (NIP-42), unless it has accepted it since.

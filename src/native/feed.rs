@@ -322,8 +322,8 @@ impl<S: Store> Store for FedStore<S> {
         }
     }
 
-    async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, S::Error> {
-        self.store.known(ids).await
+    async fn known(&self, ids: Vec<[u8; 32]>, view: &View) -> Result<Vec<bool>, S::Error> {
+        self.store.known(ids, view).await
     }
 
     async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, S::Error> {

@@ -4,8 +4,10 @@ pub mod budget;
 pub mod health;
 pub mod refusal;
 pub mod session;
+pub mod words;
 
 pub use budget::Budget;
 pub use health::{Health, HealthState};
 pub use refusal::Refusal;
 pub use session::{Purpose, Session};
+pub use words::clip;

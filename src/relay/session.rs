@@ -46,6 +46,8 @@ pub struct Subscription {
     pub progress_at: Instant,
     /// Has the relay answered it at all?
     pub answered: bool,
+    /// Events that it was answered with, and that had come before.
+    pub repeats: usize,
 }
 
 /// The state of the link.
@@ -77,6 +79,8 @@ pub enum Link {
 /// Authentication of one connection (NIP-42).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Auth {
+    /// The relay has sent a challenge: who asks has some that may do more than others.
+    pub was_asked: bool,
     /// The challenge that came last and is not answered yet; it may be replaced at any time.
     pub challenge: Option<String>,
     /// The event sent in answer, whose OK is awaited.
@@ -187,6 +191,7 @@ impl Session {
             probes: false,
             progress_at: now.instant,
             answered: false,
+            repeats: 0,
         };
         self.subscriptions.insert(self.next_subscription, subscription);
         self.next_subscription

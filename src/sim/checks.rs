@@ -333,7 +333,8 @@ impl World {
 
     /// Those of these ids that the engine's store does not hold, nor knows to be gone.
     fn missing(&self, engine: EngineId, ids: Vec<[u8; 32]>) -> Vec<[u8; 32]> {
-        let known = at_once(self.nodes[engine.0].store.known(ids.clone())).expect("the store in memory does not fail");
+        let known = at_once(self.nodes[engine.0].store.known(ids.clone(), &View::all()))
+            .expect("the store in memory does not fail");
         ids.into_iter().zip(known).filter(|(_, known)| !known).map(|(id, _)| id).collect()
     }
 
@@ -372,7 +373,7 @@ impl World {
         }
         let ids: Vec<[u8; 32]> = ids.into_iter().collect();
         let ids = self.givable(engine, relay, ids);
-        let known = at_once(self.relays[relay].honest().store().known(ids.clone()));
+        let known = at_once(self.relays[relay].honest().store().known(ids.clone(), &View::all()));
         let known = known.expect("the store in memory does not fail");
         ids.into_iter().zip(known).filter(|(_, known)| !known).map(|(id, _)| id).collect()
     }

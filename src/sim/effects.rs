@@ -12,6 +12,7 @@ use super::wire::{LATENCY, happens, up_to};
 use super::world::{Happening, World};
 use crate::engine::{ConnId, Effect, Input, Notice, Ticket};
 use crate::ingest::{Verdict, Verified};
+use crate::peer::View;
 use crate::protocol::{Event, RelayUrl};
 use crate::runtime::{CloseReason, ConnectError, Dial, SignError};
 use crate::serve::ClientId;
@@ -78,8 +79,8 @@ impl World {
                 };
                 self.answer(engine, Input::Items { ticket, result });
             }
-            Effect::CheckKnown { ticket, ids } => {
-                let result = self.known(engine, ids);
+            Effect::CheckKnown { ticket, ids, view } => {
+                let result = self.known(engine, ids, &view);
                 self.answer(engine, Input::Known { ticket, result });
             }
             Effect::LoadEvents { ticket, ids } => {
@@ -159,16 +160,16 @@ impl World {
         check(event).map_err(|why| SignError::Declined(format!("{why:?}")))
     }
 
-    fn known(&mut self, engine: EngineId, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, String> {
+    fn known(&mut self, engine: EngineId, ids: Vec<[u8; 32]>, view: &View) -> Result<Vec<bool>, String> {
         if StoreFaults::fails(&mut self.nodes[engine.0].faults.reads) || self.fails_to_read(engine) {
             return Err(DISK_FAULT.to_owned());
         }
-        at_once(self.nodes[engine.0].store.known(ids)).map_err(|error| error.to_string())
+        at_once(self.nodes[engine.0].store.known(ids, view)).map_err(|error| error.to_string())
     }
 
     fn verify(&mut self, engine: EngineId, ticket: Ticket, events: Vec<Event>, look_up: bool) {
         let known = match look_up {
-            true => self.known(engine, events.iter().map(|event| event.id.to_bytes()).collect()),
+            true => self.known(engine, events.iter().map(|event| event.id.to_bytes()).collect(), &View::all()),
             false => Ok(vec![false; events.len()]),
         };
         let verdict = |(event, known): (Event, bool)| match known {

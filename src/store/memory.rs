@@ -128,8 +128,8 @@ impl Store for MemoryStore {
         Ok(content.apply(changes))
     }
 
-    async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, Damaged> {
-        select::known(&*self.lock(), &ids)
+    async fn known(&self, ids: Vec<[u8; 32]>, view: &View) -> Result<Vec<bool>, Damaged> {
+        select::known(&*self.lock(), &ids, view)
     }
 
     async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, Damaged> {

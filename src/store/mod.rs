@@ -78,8 +78,8 @@ pub struct Coverage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packed: Option<Box<Filter>>,
     /// The [rules](crate::discover::Rules) by which was decided what is wanted of what came, those by which it was allowed
-    /// ([`AccessRules`](crate::peer::AccessRules)), and for whom the relay took us, in one number; zero where all was taken
-    /// of a relay that took us for nobody.
+    /// ([`AccessRules`](crate::peer::AccessRules)), who the relay was, and for whom it took us, in one number; zero where all
+    /// was taken of a relay that was nobody and took us for nobody.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rules: u64,
     /// Proven windows, newest first, disjoint.
@@ -219,11 +219,16 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
     /// Nothing was written.
     fn commit(&self, batch: Batch) -> impl Future<Output = Result<Vec<Outcome>, Self::Error>> + MaybeSend;
 
-    /// For each id: is the event held, or remembered as gone?
+    /// For each id: is the event held, or remembered as gone? What `view` does not show is not known, nor is what is gone
+    /// and may have been of that kind: whoever is asked for what is not known can tell nothing of it.
     ///
     /// # Errors
     /// The store cannot be read.
-    fn known(&self, ids: Vec<[u8; 32]>) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + MaybeSend;
+    fn known(
+        &self,
+        ids: Vec<[u8; 32]>,
+        view: &View,
+    ) -> impl Future<Output = Result<Vec<bool>, Self::Error>> + MaybeSend;
 
     /// The items of all events in `window` that `filter` selects (its `limit` does not count). Those remembered as
     /// gone are among them where `filter` has no tag conditions, since tags of what is gone are not kept. What `view` does

@@ -22,8 +22,19 @@ const CANDIDATES_MAX: usize = 4096;
 ///
 /// # Errors
 /// The tables cannot be read.
-pub fn known<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<bool>, T::Error> {
-    ids.iter().map(|id| Ok(find(tables, id)?.is_some())).collect()
+pub fn known<T: Tables>(tables: &T, ids: &[[u8; 32]], view: &View) -> Result<Vec<bool>, T::Error> {
+    let any = Filter::new();
+    let veil = Veil::over(view, &any);
+    let mut known = Vec::with_capacity(ids.len());
+    for id in ids {
+        known.push(match find(tables, id)? {
+            None => false,
+            Some(rank) if !veil.may_hide_kind(&rank) => true,
+            Some(rank) if tables.fate(rank.sequence()).is_some() => !veil.may_hide_gone(&rank),
+            Some(rank) => !veil.hides(&rank, &body(tables, rank.sequence())?)?,
+        });
+    }
+    Ok(known)
 }
 
 /// See [`Store::events`](super::Store::events).

@@ -40,6 +40,22 @@ impl<'f> Veil<'f> {
         self.whole_kinds().any(|hidden| has_kind(hidden, rank))
     }
 
+    /// May an event with this entry be hidden, as far as its kind says?
+    pub(super) fn may_hide_kind(&self, rank: &Rank) -> bool {
+        self.hidden.iter().any(|hidden| has_kind(hidden, rank))
+    }
+
+    /// May an event with this entry, which is gone, have been hidden? Of its kind, only what is shown whatever its author and
+    /// tags was surely none of those.
+    pub(super) fn may_hide_gone(&self, rank: &Rank) -> bool {
+        let is_plain = |filter: &&Filter| {
+            let Filter { ids, authors, since, until, generic_tags, .. } = *filter;
+            ids.is_none() && authors.is_none() && since.is_none() && until.is_none() && generic_tags.is_empty()
+        };
+        let is_shown = || self.shown.iter().copied().any(|shown| is_plain(&shown) && has_kind(shown, rank));
+        self.may_hide_kind(rank) && !is_shown()
+    }
+
     /// Is this event, which is held, hidden?
     pub(super) fn hides(&self, rank: &Rank, body: &Body) -> Result<bool, Damaged> {
         let may_hide = |hidden: &&Filter| has_kind(hidden, rank) && has_author(hidden, body);

@@ -118,8 +118,8 @@ impl Store for Tacit {
         outcomes
     }
 
-    async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, Self::Error> {
-        self.store.known(ids).await
+    async fn known(&self, ids: Vec<[u8; 32]>, view: &View) -> Result<Vec<bool>, Self::Error> {
+        self.store.known(ids, view).await
     }
 
     async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, Self::Error> {

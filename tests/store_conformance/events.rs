@@ -110,7 +110,7 @@ pub(crate) async fn items(store: &impl Store, json: &str, since: u64, until: u64
 }
 
 pub(crate) async fn known(store: &impl Store, ids: &[u32]) -> Vec<bool> {
-    store.known(ids.iter().copied().map(id_of).collect()).await.unwrap()
+    store.known(ids.iter().copied().map(id_of).collect(), &View::all()).await.unwrap()
 }
 
 pub(crate) fn number(id: &[u8; 32]) -> u32 {

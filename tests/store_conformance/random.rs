@@ -123,7 +123,7 @@ async fn check<H: Harness>(steps: Vec<Step>) {
     }
     let ids: Vec<[u8; 32]> = (0..POOL).map(id_of).collect();
     let expected: Vec<bool> = ids.iter().map(|id| model.is_known(id)).collect();
-    assert_eq!(harness.store().known(ids).await.unwrap(), expected);
+    assert_eq!(harness.store().known(ids, &View::all()).await.unwrap(), expected);
 }
 
 /// Everything that a filter selects, page by page.

@@ -15,6 +15,9 @@ use crate::runtime::{CloseReason, Instant, SignError};
 
 impl Relay {
     pub(super) fn handle_challenge(&mut self, challenge: String, ctx: &mut Ctx<'_>) {
+        if !std::mem::replace(&mut self.session.auth.was_asked, true) && self.peering.is_some() {
+            self.doubt_proofs();
+        }
         if !self.authenticates() {
             return;
         }

@@ -29,7 +29,7 @@ impl Relay {
                 (Some(_), false) => {}
                 (None, _) if self.make_room_for_live(ctx) => self.open_one_live(id, ctx),
                 (None, _) => {
-                    self.last_error = Some("too few subscriptions allowed for all to be live".to_owned());
+                    self.note_error("too few subscriptions allowed for all to be live", None, ctx);
                     (self.live_due, self.lives.waits_for_room) = (true, true);
                     break;
                 }
@@ -210,11 +210,13 @@ impl Relay {
             self.break_handover(words, ctx);
             return;
         }
+        if self.lives.get(owner).is_some() {
+            self.note_error(&format!("live subscription refused: {words}"), None, ctx);
+        }
         let Some(live) = self.lives.get_mut(owner) else { return };
         live.subscription = None;
         live.last_refusal = Some(words.to_owned());
         self.live_due = true;
-        self.last_error = Some(format!("live subscription refused: {words}"));
         match Refusal::read(words) {
             Refusal::AuthRequired => {
                 live.refused = Some(words.to_owned());

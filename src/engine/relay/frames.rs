@@ -8,7 +8,7 @@ use crate::protocol::filter::matches;
 use crate::protocol::message::{self, EoseHint, MessageError};
 use crate::protocol::{Event, RelayMessage, hex};
 use crate::relay::session::{Link, parse_wire_name};
-use crate::relay::{Purpose, Refusal};
+use crate::relay::{Purpose, Refusal, clip};
 use crate::runtime::{CloseReason, Frame};
 
 impl Relay {
@@ -34,25 +34,33 @@ impl Relay {
     }
 
     fn handle_frame(&mut self, frame: &Frame, ctx: &mut Ctx<'_>) {
+        let words_bytes_max = ctx.config.words_bytes_max;
         match RelayMessage::parse(frame.as_str()) {
             Ok(RelayMessage::Event { subscription, json }) => self.handle_event(frame, &subscription, json, ctx),
             Ok(RelayMessage::Eose { subscription, hint }) => self.handle_eose(subscription.as_deref(), hint, ctx),
-            Ok(RelayMessage::Closed { subscription, reason }) => self.handle_closed(&subscription, &reason, ctx),
-            Ok(RelayMessage::Ok { id, accepted, reason }) => self.handle_ok(&id, accepted, &reason, ctx),
+            Ok(RelayMessage::Closed { subscription, reason }) => {
+                self.handle_closed(&subscription, clip(&reason, words_bytes_max), ctx);
+            }
+            Ok(RelayMessage::Ok { id, accepted, reason }) => {
+                self.handle_ok(&id, accepted, clip(&reason, words_bytes_max), ctx);
+            }
             Ok(RelayMessage::Notice { text }) => {
                 self.session.unsolicited_bytes += frame.len();
-                self.handle_notice(&text, ctx);
+                self.handle_notice(clip(&text, words_bytes_max), ctx);
             }
-            Ok(RelayMessage::Auth { challenge }) => self.handle_challenge(challenge.into_owned(), ctx),
+            Ok(RelayMessage::Auth { challenge }) if challenge.len() <= words_bytes_max => {
+                self.session.unsolicited_bytes += frame.len();
+                self.handle_challenge(challenge.into_owned(), ctx);
+            }
             Ok(RelayMessage::NegMsg { subscription, message }) => self.handle_neg_msg(&subscription, &message, ctx),
             Ok(RelayMessage::NegErr { subscription, reason, records_max }) => {
                 if let Some(id) = self.open_reconciliation(&subscription) {
-                    self.refuse_reconciliation(id, &reason, records_max, ctx);
+                    self.refuse_reconciliation(id, clip(&reason, words_bytes_max), records_max, ctx);
                 }
             }
             Ok(RelayMessage::Count { .. }) => {}
             Err(MessageError::TooDeep) => self.cut(CloseReason::TooDeep, ctx),
-            Err(_) => {
+            Ok(RelayMessage::Auth { .. }) | Err(_) => {
                 self.counters.malformed += 1;
                 self.session.unsolicited_bytes += frame.len();
             }
@@ -74,6 +82,7 @@ impl Relay {
         let arrival = self.offer_event(id, purpose, owner, &event);
         match arrival {
             Arrival::Unasked => return self.count_unsolicited(frame),
+            Arrival::Repeated if self.repeats_too_often(id, owner) => return self.count_unsolicited(frame),
             Arrival::Copy => {
                 self.count_unsolicited(frame);
                 return self.ingest(owner, event, true, ctx);
@@ -106,6 +115,15 @@ impl Relay {
         if remembered >= ctx.config.answer_events_max {
             self.end_request(id, Answer::Endless, true, ctx);
         }
+    }
+
+    /// Has this request been answered with more that is no news than a page has, and than the relay has given at all?
+    fn repeats_too_often(&mut self, id: u64, owner: HistoryId) -> bool {
+        let given = self.histories.get(&owner).map_or(0, History::ids);
+        let repeats_max = self.budget.page_events().max(given);
+        let Some(open) = self.session.subscription_mut(id) else { return true };
+        open.repeats += 1;
+        open.repeats > repeats_max
     }
 
     fn may_have_forged(&self, owner: HistoryId) -> bool {

@@ -7,7 +7,7 @@ use crate::engine::{Effect, GapReason, Planted, RelayOptions};
 use crate::fetch::{Answer, History};
 use crate::plan::{Interest, Pack};
 use crate::relay::session::Link;
-use crate::relay::{Purpose, Refusal};
+use crate::relay::{Purpose, Refusal, clip};
 use crate::runtime::{CloseReason, FailureKind};
 
 impl Relay {
@@ -84,7 +84,6 @@ impl Relay {
     pub(in crate::engine) fn handle_connected(&mut self, ctx: &mut Ctx<'_>) {
         let Link::Connecting { conn, .. } = self.session.link else { return };
         self.health.record_connected();
-        self.counters.connections += 1;
         // Of any relay it is a hint that may be late, wrong or never come: nothing waits for it. A peer proves by it who
         // it is.
         let dial = self.dial(ctx);
@@ -105,7 +104,8 @@ impl Relay {
             self.disconnected_at = Some(if from_connect { self.session.connected_at } else { ctx.now.instant });
             self.note_live(ctx);
         }
-        self.counters.connections_failed += u64::from(matches!(self.session.link, Link::Connecting { .. }));
+        self.counters.connections_failed +=
+            u64::from(matches!(self.session.link, Link::Connecting { .. } | Link::Proving { .. }));
         self.session.reset();
         self.live_due = true;
         self.live_retry_at = None;
@@ -125,7 +125,7 @@ impl Relay {
     }
 
     pub(in crate::engine) fn handle_disconnected(&mut self, reason: &CloseReason, ctx: &mut Ctx<'_>) {
-        self.last_error = Some(reason.to_string());
+        self.note_error(&reason.to_string(), reason.kind(), ctx);
         if let CloseReason::Remote(words) = reason
             && Refusal::read(words) == Refusal::RateLimited
         {
@@ -143,7 +143,7 @@ impl Relay {
         // Who stays waits for a relay that is down for the moment.
         let never = self.counters.connections == 0 && !self.is_live();
         if ctx.config.one_shot && (self.fruitless >= ctx.config.attempts_max || never && is_final(reason)) {
-            let why = reason.to_string();
+            let why = clip(&reason.to_string(), ctx.config.words_bytes_max).to_owned();
             let reason = match reason {
                 CloseReason::AuthRefused(words) => GapReason::AuthRequired(words.clone()),
                 _ if self.counters.connections == 0 => GapReason::Unreachable(why),
@@ -156,7 +156,7 @@ impl Relay {
 
     /// We close the connection for a fault of the relay, and try again by the backoff.
     pub(super) fn cut(&mut self, reason: CloseReason, ctx: &mut Ctx<'_>) {
-        self.last_error = Some(reason.to_string());
+        self.note_error(&reason.to_string(), reason.kind(), ctx);
         self.close(reason.clone(), ctx);
         self.fail(&reason, ctx);
     }
@@ -186,7 +186,7 @@ impl Relay {
         self.counters.rate_limits += 1;
         // Several refusals before the relay knows that we rest are one.
         self.cooldowns += u32::from(self.health.cooldown(ctx.now.instant).is_none());
-        self.last_error = Some(format!("rate limited: {words}"));
+        self.note_error(&format!("rate limited: {words}"), Some(FailureKind::RateLimited), ctx);
         self.failure = Some(FailureKind::RateLimited);
         self.health.record_rate_limit(ctx.now.instant, ctx.config);
         if ctx.config.one_shot && self.cooldowns > ctx.config.attempts_max {

@@ -34,7 +34,7 @@ use crate::ingest::{Pipeline, Settled, Source};
 use crate::peer::{AccessRules, Peering};
 use crate::plan::{Interest, Pack, Packs, Progress};
 use crate::protocol::{FilterKey, RelayUrl};
-use crate::relay::{Budget, Health, Session};
+use crate::relay::{Budget, Health, Session, clip};
 use crate::runtime::{CloseReason, Dial, FailureKind, Instant};
 use crate::store::{Coverage, Method, Outcome};
 use again::Again;
@@ -65,6 +65,15 @@ pub(super) enum Pending {
     Known { relay: usize, history: HistoryId, ids: Vec<[u8; 32]> },
     Events { relay: usize, history: HistoryId },
     Outbox { relay: usize },
+}
+
+/// The last failure of a link.
+#[derive(Debug)]
+struct LastError {
+    words: String,
+    /// When it happened, in seconds since 1970.
+    at_secs: u64,
+    kind: Option<FailureKind>,
 }
 
 /// One relay.
@@ -103,6 +112,9 @@ pub(super) struct Relay {
     /// Interests whose history is to be fetched once more: their live subscription was opened after it had begun, or is
     /// not served. Nothing is proven of them by what comes live until then.
     stale: BTreeSet<Pack>,
+    /// Of the stale ones, those whose history was begun on an earlier connection, on which the relay may have shown us less:
+    /// what it proves does not count.
+    doubted: BTreeSet<Pack>,
     again: Again,
     /// Filters whose last pass has left gaps.
     retries: BTreeMap<Pack, Retry>,
@@ -112,6 +124,8 @@ pub(super) struct Relay {
     polled: BTreeSet<Pack>,
     negentropy_refused: Option<String>,
     coverage: BTreeMap<FilterKey, Coverage>,
+    /// The filters of all marks that are stored, or about to be.
+    marked: BTreeSet<FilterKey>,
     counters: Counters,
     gaps: Vec<Gap>,
     /// Gaps beyond the number kept.
@@ -119,7 +133,7 @@ pub(super) struct Relay {
     methods: BTreeSet<Method>,
     fallbacks: BTreeMap<String, String>,
     relied_on_secs: Option<u64>,
-    last_error: Option<String>,
+    last_error: Option<LastError>,
     failure: Option<FailureKind>,
     /// The words in which it has refused our authentication.
     auth_refused: Option<String>,
@@ -170,11 +184,13 @@ impl Relay {
             consolidation_due: false,
             live_retry_at: None,
             stale: BTreeSet::new(),
+            doubted: BTreeSet::new(),
             again: Again::default(),
             retries: BTreeMap::new(),
             full_pass_at: None,
             polled: BTreeSet::new(),
             negentropy_refused: None,
+            marked: coverage.keys().cloned().collect(),
             coverage,
             counters: Counters::default(),
             gaps: Vec::new(),
@@ -227,6 +243,11 @@ impl Relay {
     fn send(&mut self, ctx: &mut Ctx<'_>, conn: ConnId, frame: String) {
         self.counters.bytes_out += frame.len() as u64;
         ctx.out.push_back(Effect::Send { conn, frame });
+    }
+
+    fn note_error(&mut self, words: &str, kind: Option<FailureKind>, ctx: &Ctx<'_>) {
+        let words = clip(words, ctx.config.words_bytes_max).to_owned();
+        self.last_error = Some(LastError { words, at_secs: ctx.now.unix_secs, kind });
     }
 
     /// Something useful came.
@@ -400,7 +421,9 @@ impl Relay {
             complete: self.is_settled() && gaps.is_empty() && self.gaps_dropped.is_empty() && self.denied.is_empty(),
             gaps,
             gaps_dropped: self.gaps_dropped.values().sum(),
-            last_error: self.last_error.clone(),
+            last_error: self.last_error.as_ref().map(|error| error.words.clone()),
+            last_error_secs: self.last_error.as_ref().map(|error| error.at_secs),
+            last_error_kind: self.last_error.as_ref().and_then(|error| error.kind),
             failure: self.failure,
             auth_refused: self.auth_refused.clone(),
             denied: self.denied_in_words(),

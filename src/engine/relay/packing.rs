@@ -128,8 +128,17 @@ impl Relay {
     }
 
     pub(super) fn push_mark(&mut self, mark: Coverage, ctx: &mut Ctx<'_>) {
+        self.note_mark(&mark);
         let source = self.source(ctx.tickets.next_history());
         ctx.pipeline.push_mark(source, mark, true);
+    }
+
+    /// Which filters have marks that outlast a restart is known, even where they count no more until then.
+    pub(super) fn note_mark(&mut self, mark: &Coverage) {
+        match mark.windows.is_empty() {
+            true => self.marked.remove(&mark.filter),
+            false => self.marked.insert(mark.filter.clone()),
+        };
     }
 
     /// The mark of a pack that is no more is worth nothing, not even after a restart.
@@ -145,9 +154,10 @@ impl Relay {
         self.push_mark(mark, ctx);
     }
 
-    /// The relay is forgotten: its marks go, too.
+    /// All marks go, and those that count no more since a full pass was begun, too.
     pub(in crate::engine) fn remove_marks(&mut self, ctx: &mut Ctx<'_>) {
-        for filter in std::mem::take(&mut self.coverage).into_keys() {
+        self.coverage.clear();
+        for filter in std::mem::take(&mut self.marked) {
             self.push_no_mark(filter, ctx);
         }
     }
@@ -160,6 +170,7 @@ impl Relay {
         self.forget_gaps(pack.key());
         self.remove_mark(pack, ctx);
         self.stale.remove(pack);
+        self.doubted.remove(pack);
         self.polled.remove(pack);
         self.retries.remove(pack);
         self.denied.remove(pack);

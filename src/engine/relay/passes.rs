@@ -37,6 +37,9 @@ impl Relay {
         let pack = self.waiting.pop_front()?;
         self.forget_gaps(pack.key());
         self.stale.remove(&pack);
+        if self.doubted.remove(&pack) {
+            self.coverage.remove(pack.key());
+        }
         if let Some(retry) = self.retries.get_mut(&pack) {
             (retry.at, retry.again) = (None, false);
         }

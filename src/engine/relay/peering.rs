@@ -9,6 +9,7 @@ use crate::engine::{ConnId, RelayOptions};
 use crate::peer::{IdentityField, Peering, Terms};
 use crate::plan::{Interest, Pack};
 use crate::protocol::{PublicKey, RelayInfo, RelayMessage};
+use crate::relay::clip;
 use crate::relay::session::Link;
 use crate::runtime::{CloseReason, ConnectError, Frame};
 
@@ -136,7 +137,7 @@ impl Relay {
             }
         };
         if let Link::Proving { conn, .. } = self.session.link {
-            if let Err(why) = self.check_identity(&result, info.as_ref()) {
+            if let Err(why) = self.check_identity(&result, info.as_ref(), ctx.config.words_bytes_max) {
                 return self.cut(CloseReason::Identity(why), ctx);
             }
             self.open(conn, ctx);
@@ -147,7 +148,12 @@ impl Relay {
         self.pump(ctx);
     }
 
-    fn check_identity(&self, result: &Result<String, ConnectError>, info: Option<&RelayInfo>) -> Result<(), String> {
+    fn check_identity(
+        &self,
+        result: &Result<String, ConnectError>,
+        info: Option<&RelayInfo>,
+        words_bytes_max: usize,
+    ) -> Result<(), String> {
         let Some(Peering { terms, .. }) = self.peering.as_deref() else { return Ok(()) };
         if let Err(error) = result {
             return Err(format!("its relay information document cannot be had: {error}"));
@@ -161,7 +167,10 @@ impl Relay {
         let Some(named) = named else { return Err(format!("its relay information document has no {field}")) };
         match PublicKey::from_hex(named) {
             Ok(key) if key == terms.principal => Ok(()),
-            _ => Err(format!("its relay information document names {named:?}, not {}", terms.principal)),
+            _ => {
+                let named = clip(named, words_bytes_max);
+                Err(format!("its relay information document names {named:?}, not {}", terms.principal))
+            }
         }
     }
 
@@ -169,6 +178,7 @@ impl Relay {
     pub(super) fn open(&mut self, conn: ConnId, ctx: &mut Ctx<'_>) {
         let challenge = self.session.auth.challenge.take();
         self.session.handle_connected(conn, ctx.now);
+        self.counters.connections += 1;
         self.moments.connected_secs = Some(ctx.now.unix_secs);
         self.absorb(ctx);
         self.renew_after_absence(ctx);
@@ -181,9 +191,12 @@ impl Relay {
         for frame in frames {
             self.counters.bytes_in += frame.len() as u64;
             match RelayMessage::parse(frame.as_str()) {
-                Ok(RelayMessage::Auth { challenge }) => self.session.auth.challenge = Some(challenge.into_owned()),
-                _ => self.session.unsolicited_bytes += frame.len(),
+                Ok(RelayMessage::Auth { challenge }) if challenge.len() <= ctx.config.words_bytes_max => {
+                    self.session.auth.challenge = Some(challenge.into_owned());
+                }
+                _ => {}
             }
+            self.session.unsolicited_bytes += frame.len();
         }
         if self.session.unsolicited_bytes > ctx.config.unsolicited_bytes_max {
             self.cut(CloseReason::Flood, ctx);

@@ -78,7 +78,8 @@ impl Relay {
             Need::Known(ids) => {
                 let ticket = ctx.tickets.next();
                 ctx.pending.insert(ticket, Pending::Known { relay, history: id, ids: ids.clone() });
-                ctx.out.push_back(Effect::CheckKnown { ticket, ids });
+                let view = self.rights.view.clone();
+                ctx.out.push_back(Effect::CheckKnown { ticket, ids, view });
             }
             Need::Events(ids) => {
                 let ticket = ctx.tickets.next();
@@ -86,6 +87,7 @@ impl Relay {
                 ctx.out.push_back(Effect::LoadEvents { ticket, ids });
             }
             Need::Mark { coverage, last } => {
+                self.note_mark(&coverage);
                 self.coverage.insert(coverage.filter.clone(), coverage.clone());
                 ctx.pipeline.push_mark(self.source(id), coverage, last);
             }

@@ -14,6 +14,8 @@ use crate::store::Record;
 /// The rules, as far as they are about one relay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Rights {
+    /// Who it is, as the rules know it.
+    principal: Option<PublicKey>,
     /// Of what it may write; zero if that is everything.
     number: u64,
     /// What it may read.
@@ -89,11 +91,12 @@ impl Relay {
         self.denied.iter().flat_map(ways).collect()
     }
 
-    /// Other rules hold, or they are about somebody else. If that changes anything here, what was proven by the old ones
-    /// is worth nothing, as what they forbade was left out: everything is begun anew.
+    /// Other rules hold, or they are about somebody else. If that changes anything here, what was proven by the old ones, or
+    /// by what somebody else had, is worth nothing: everything is begun anew.
     pub(in crate::engine) fn handle_rights(&mut self, ctx: &mut Ctx<'_>) -> bool {
         let number = if self.may_write_all() { 0 } else { number_of(ctx.access, self.principal()) };
-        let rights = Rights { number, view: ctx.access.view(&self.principal()) };
+        let principal = self.principal();
+        let rights = Rights { principal, number, view: ctx.access.view(&principal) };
         if rights == self.rights {
             return false;
         }
@@ -112,12 +115,26 @@ impl Relay {
         self.remove_marks(ctx);
     }
 
-    /// The number of the rules by which is decided what may be written, and of whom the relay takes us for; zero if it may
-    /// write all and takes us for nobody.
+    /// A peer asks on a new connection who we are: it has access rules, and may have let us see more while the link was down,
+    /// without a word. What is wanted of it by its filters is looked at whole once more. What is under way goes on, so
+    /// that something comes of it however often the link breaks, and is looked at again after that.
+    pub(super) fn doubt_proofs(&mut self) {
+        for pack in self.packs.iter().filter(|pack| pack.is_opaque()) {
+            self.coverage.remove(pack.key());
+        }
+        let under_way = self.histories.values().map(|history| &history.pack).filter(|pack| pack.is_opaque());
+        let under_way: Vec<Pack> = under_way.cloned().collect();
+        self.doubted.extend(under_way.iter().cloned());
+        self.stale.extend(under_way);
+    }
+
+    /// The number of the rules by which is decided what may be written, of who the relay is, and of whom it takes us for;
+    /// zero if it may write all, is nobody and takes us for nobody.
     pub(super) fn number_of_rights(&self) -> u64 {
         let auth = &self.session.auth;
         let known_as = auth.key.filter(|_| self.peering.is_some() && auth.accepted);
-        self.rights.number ^ known_as.map_or(0, |key| hash(key.to_hex().as_bytes()))
+        let part = |what: &str, key: Option<PublicKey>| key.map_or(0, |key| hash(format!("{what} {key}").as_bytes()));
+        self.rights.number ^ part("it is", self.principal()) ^ part("we are", known_as)
     }
 }
 

@@ -103,8 +103,8 @@ impl Store for Hooked {
         }
     }
 
-    async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, StoreError> {
-        self.disk.known(ids).await
+    async fn known(&self, ids: Vec<[u8; 32]>, view: &View) -> Result<Vec<bool>, StoreError> {
+        self.disk.known(ids, view).await
     }
 
     async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, StoreError> {

@@ -158,7 +158,7 @@ async fn an_engine_that_has_missed_too_much_makes_way_for_a_new_one() {
     let theirs = FedStore::new(world.hooked.clone(), true);
     let no_room = FeedBounds { events_max: 0, bytes_max: 0, missed_ids_max: 0 };
     let (_judge, docket) = docket(theirs.feed().subscribe(no_room));
-    let court = tokio::spawn(court::hold(shared.clone(), docket));
+    let court = tokio::spawn(court::hold(shared.clone(), docket, None));
     theirs.commit(batch(1)).await.unwrap();
     until(|| first.is_closed()).await;
     let second = patiently(shared.linked()).await;

@@ -96,8 +96,8 @@ impl<S: Store> Store for HookStore<S> {
         joined(tokio::spawn(self.shared.clone().commit(batch))).await
     }
 
-    async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, S::Error> {
-        self.shared.store.known(ids).await
+    async fn known(&self, ids: Vec<[u8; 32]>, view: &View) -> Result<Vec<bool>, S::Error> {
+        self.shared.store.known(ids, view).await
     }
 
     async fn items(&self, filter: &Filter, window: Window, view: &View) -> Result<Arc<ItemSet>, S::Error> {

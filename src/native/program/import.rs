@@ -19,6 +19,7 @@ use super::lines::{LINE_BYTES_MAX, Line, Lines};
 use super::{Exit, Failure, numbers, store};
 use crate::ingest::{Invalid, Verified, verify};
 use crate::native::clock::unix_secs;
+use crate::peer::View;
 use crate::protocol::Event;
 use crate::store::{Batch, Outcome, Store};
 
@@ -193,7 +194,7 @@ async fn check<S: Store>(store: &S, lines: Vec<Line>, verified: bool) -> Result<
         return Ok(checked);
     }
     let ids = events.iter().map(|(_, event)| event.id.to_bytes()).collect();
-    let mut known = store.known(ids).await.map_err(Failure::new)?.into_iter();
+    let mut known = store.known(ids, &View::all()).await.map_err(Failure::new)?.into_iter();
     events.retain(|_| !known.next().unwrap_or(false));
     checked.known = checked.lines - checked.faults.len() as u64 - events.len() as u64;
     let (events, faults) = on_pool(move || verify_all(events)).await?;

@@ -296,8 +296,8 @@ mod tests {
             self.inner.commit(batch).await
         }
 
-        async fn known(&self, ids: Vec<[u8; 32]>) -> Fallible<Vec<bool>> {
-            self.inner.known(ids).await
+        async fn known(&self, ids: Vec<[u8; 32]>, view: &View) -> Fallible<Vec<bool>> {
+            self.inner.known(ids, view).await
         }
 
         async fn items(&self, filter: &Filter, window: Window, view: &View) -> Fallible<Arc<ItemSet>> {

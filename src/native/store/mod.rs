@@ -136,8 +136,9 @@ impl Store for NativeStore {
         self.blocking(move |inner| inner.commit(batch)).await
     }
 
-    async fn known(&self, ids: Vec<[u8; 32]>) -> Result<Vec<bool>, StoreError> {
-        self.read(move |view| select::known(view, &ids)).await
+    async fn known(&self, ids: Vec<[u8; 32]>, view: &peer::View) -> Result<Vec<bool>, StoreError> {
+        let seen = view.clone();
+        self.read(move |tables| select::known(tables, &ids, &seen)).await
     }
 
     async fn items(&self, filter: &Filter, window: Window, view: &peer::View) -> Result<Arc<ItemSet>, StoreError> {

@@ -33,6 +33,8 @@ fn live(id: &str) -> RelayReport {
         gaps: vec![],
         gaps_dropped: 0,
         last_error: None,
+        last_error_secs: None,
+        last_error_kind: None,
         failure: None,
         auth_refused: None,
         denied: vec![],

@@ -1,5 +1,6 @@
 //! What is stored is found, by every filter, in order, page by page, and after a reopen.
 
+use relaysync::peer::View;
 use relaysync::protocol::{FilterKey, RelayUrl, Window, hex};
 use relaysync::store::{Batch, Coverage, Cursor, Method, Outcome, Proof, Query, Snapshot, Store};
 
@@ -13,7 +14,7 @@ pub(crate) async fn an_empty_batch_changes_nothing<H: Harness>() {
     assert_eq!(harness.store().load().await.unwrap(), Snapshot::default());
     assert_eq!(select(harness.store(), "{}").await, NONE);
     assert_eq!(items(harness.store(), "{}", 0, u64::MAX).await, NONE);
-    assert_eq!(harness.store().known(Vec::new()).await.unwrap().len(), 0);
+    assert_eq!(harness.store().known(Vec::new(), &View::all()).await.unwrap().len(), 0);
 }
 
 pub(crate) async fn what_is_stored_is_read_back_byte_for_byte<H: Harness>() {
@@ -225,7 +226,7 @@ pub(crate) async fn events_come_in_the_order_of_the_ids<H: Harness>() {
     let events = harness.store().events(vec![id_of(2), id_of(9), id_of(1), id_of(2), other_half]).await.unwrap();
     let numbers: Vec<Option<u32>> = events.iter().map(|event| event.as_ref().map(|event| number(&event.id))).collect();
     assert_eq!(numbers, [Some(2), None, Some(1), Some(2), None]);
-    assert_eq!(harness.store().known(vec![id_of(1), other_half]).await.unwrap(), [true, false]);
+    assert_eq!(harness.store().known(vec![id_of(1), other_half], &View::all()).await.unwrap(), [true, false]);
 }
 
 pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {

@@ -138,6 +138,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         negentropy_passes_max,
         publish_in_flight_max,
         frame_bytes_max,
+        words_bytes_max,
         unsolicited_bytes_max,
         ingest_bytes_max,
         verify_events_max,
@@ -156,6 +157,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         publish_passes_max,
         items_age_max,
         inbox_inputs,
+        inputs_before_tick_max,
         ended_pages_kept,
         gaps_max,
     } = config;
@@ -229,6 +231,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     keys.count_from(0, "refused_ids_max", refused_ids_max, "Events remembered that are not wanted, 200 bytes each.");
     keys.count("refused_relays_max", refused_relays_max, "Relays remembered for each of them, to be asked again.");
     keys.bytes("frame_bytes_max", frame_bytes_max, "The largest frame taken from a relay.");
+    keys.bytes("words_bytes_max", words_bytes_max, "What is kept of the words of a relay, of each text.");
     keys.bytes("unsolicited_bytes_max", unsolicited_bytes_max, "What a relay may send that nobody asked for.");
     keys.bytes("ingest_bytes_max", ingest_bytes_max, "While more of one relay waits to be checked, it is not read.");
     keys.count("verify_events_max", verify_events_max, "Events checked in one go.");
@@ -238,6 +241,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     keys.count("commit_events_max", commit_events_max, "Events in one commit, at most.");
     keys.duration_or_zero("items_age_max", items_age_max, "The age up to which a list of what is held is shared.");
     keys.count("inbox_inputs", inbox_inputs, "What may wait for the engine.");
+    keys.count("inputs_before_tick_max", inputs_before_tick_max, "Inputs in a row before a deadline is seen to.");
     keys.count_from(0, "ended_pages_kept", ended_pages_kept, "Ended pages remembered, for events that come late.");
     keys.count("gaps_max", gaps_max, "Gaps listed of one relay.");
 }
