@@ -229,7 +229,8 @@ pub struct RelayReport {
     pub failure: Option<FailureKind>,
     /// The words in which the relay refused our authentication (NIP-42), unless it has accepted it since.
     pub auth_refused: Option<String>,
-    /// What the access rules keep from being synced with this relay, in words; empty if nothing.
+    /// What the access rules keep from being synced with this relay, in words; empty if nothing, or if it is not told.
+    #[serde(default)]
     pub denied: Vec<String>,
     /// When things last happened.
     pub moments: Moments,

@@ -5,7 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::PeerSpec;
-use crate::engine::{GapReason, Phase, RelayReport};
+use super::words::cut;
+use crate::engine::{Gap, GapReason, Phase, RelayReport};
+use crate::protocol::FilterKey;
 use crate::relay::Refusal;
 use crate::runtime::FailureKind;
 
@@ -65,8 +67,8 @@ pub struct PendingPeer {
 pub enum FailureReason {
     /// The link has failed.
     Link(FailureKind),
-    /// Rules keep it from working.
-    Access(AccessDenied),
+    /// Nothing is wrong with the link, but what is wanted is not to be had.
+    Denial(Denial),
 }
 
 impl fmt::Display for FailureReason {
@@ -78,15 +80,40 @@ impl fmt::Display for FailureReason {
 
 impl FailureReason {
     /// Access rules, ours or the peer's, keep what is wanted from being synced.
-    pub const ACCESS_DENIED: Self = Self::Access(AccessDenied::AccessDenied);
+    pub const ACCESS_DENIED: Self = Self::Denial(Denial::AccessDenied);
+    /// The peer does not do what it is asked for, and not for want of rights.
+    pub const REFUSED: Self = Self::Denial(Denial::Refused);
 }
 
-/// The word for it.
+/// Why what is wanted is not to be had of a peer that is connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AccessDenied {
+pub enum Denial {
     /// Access rules, ours or the peer's, keep what is wanted from being synced.
     AccessDenied,
+    /// The peer does not do what it is asked for, and not for want of rights: it cannot, or does not want to.
+    Refused,
+}
+
+/// What is known of a peer's relay.
+#[derive(Debug, Clone, Copy)]
+pub enum Heard<'r> {
+    /// Nothing yet, or nothing since the peer was changed.
+    Nothing,
+    /// Nothing for so long that what was heard last may not be so any more.
+    TooLongAgo,
+    /// This, not long ago.
+    Report(&'r RelayReport),
+}
+
+impl<'r> Heard<'r> {
+    /// What was heard, if that may be so yet.
+    pub fn report(self) -> Option<&'r RelayReport> {
+        match self {
+            Self::Report(report) => Some(report),
+            Self::Nothing | Self::TooLongAgo => None,
+        }
+    }
 }
 
 /// How it stands with one peer that is enabled.
@@ -106,12 +133,16 @@ pub enum PeerVerdict {
 }
 
 impl PeerVerdict {
-    /// How it stands with the peer `spec`, by what the engine says of it, if it says something.
-    pub fn of(spec: &PeerSpec, report: Option<&RelayReport>) -> Self {
+    /// How it stands with the peer `spec`, by what was heard of it.
+    pub fn of(spec: &PeerSpec, heard: Heard<'_>) -> Self {
         if spec.is_downgraded() {
             return Self::link(FailureKind::TlsRequired, &format!("{} is not encrypted", spec.url));
         }
-        let Some(report) = report else { return Self::Pending("syncing has not begun yet".to_owned()) };
+        let report = match heard {
+            Heard::Report(report) => report,
+            Heard::Nothing => return Self::Pending("syncing has not begun yet".to_owned()),
+            Heard::TooLongAgo => return Self::Pending("nothing was heard of it for too long".to_owned()),
+        };
         if let Some(words) = &report.auth_refused {
             return Self::link(FailureKind::AuthRefused, words);
         }
@@ -120,7 +151,7 @@ impl PeerVerdict {
         {
             return Self::link(kind, report.last_error.as_deref().unwrap_or("the link has failed"));
         }
-        if let Some(verdict) = denial(report) {
+        if let Some(verdict) = denial(spec, report) {
             return verdict;
         }
         match report.phase {
@@ -132,32 +163,64 @@ impl PeerVerdict {
     }
 
     fn link(kind: FailureKind, words: &str) -> Self {
-        Self::Failing { reason: FailureReason::Link(kind), detail: format!("{words}; {}", advice(kind)) }
+        Self::Failing { reason: FailureReason::Link(kind), detail: format!("{}; {}", cut(words), advice(kind)) }
     }
 }
 
-/// What keeps the link from being of use: our access rules, or the words in which the relay refuses.
-fn denial(report: &RelayReport) -> Option<PeerVerdict> {
+/// What keeps the link from being of use: our access rules, or the words in which the relay refuses. What is lacking of
+/// anything but the peer's own filters, as discovery may want it of the same relay, does not count.
+fn denial(spec: &PeerSpec, report: &RelayReport) -> Option<PeerVerdict> {
     if !report.denied.is_empty() {
-        let denied = report.denied.join("; ");
-        let detail = format!("our access rules do not allow it: {denied}; grant it by `relaysync access grant`");
+        // Which filters they are, and whose, is for those only who may govern.
+        let (count, id) = (report.denied.len(), &spec.id);
+        let filters = if count == 1 { "filter or direction" } else { "filters and directions" };
+        let detail = format!(
+            "our access rules do not allow {count} {filters}; `relaysync peer get {id}` says which, and `relaysync \
+             access grant` grants them"
+        );
         return Some(PeerVerdict::Failing { reason: FailureReason::ACCESS_DENIED, detail });
     }
-    report.gaps.iter().find_map(|gap| match &gap.reason {
+    let mut keys = None;
+    let mut is_ours = |gap: &Gap| {
+        let keys: &Vec<FilterKey> =
+            keys.get_or_insert_with(|| spec.filters.iter().map(|filter| FilterKey::of(filter)).collect());
+        keys.contains(&gap.filter)
+    };
+    report.gaps.iter().find_map(|gap| refusal(&gap.reason).filter(|_| is_ours(gap)))
+}
+
+/// What a gap says of the link, if it says something. Events that were rejected one by one are no ill health, unless for
+/// want of rights.
+fn refusal(reason: &GapReason) -> Option<PeerVerdict> {
+    match reason {
         GapReason::Refused(words) if is_for_want_of_rest(words) => {
             Some(PeerVerdict::link(FailureKind::RateLimited, words))
         }
-        GapReason::Refused(words) | GapReason::AuthRequired(words) => Some(denied_there(words)),
+        GapReason::Refused(words) if is_for_want_of_rights(words) || says(words, "blocked:") => {
+            Some(denied_there(words))
+        }
+        GapReason::Refused(words) => Some(refused_there(words)),
+        GapReason::AuthRequired(words) => Some(denied_there(words)),
         GapReason::NotAccepted { reason, .. } if is_for_want_of_rights(reason) => Some(denied_there(reason)),
         _ => None,
-    })
+    }
 }
 
 fn denied_there(words: &str) -> PeerVerdict {
-    let words = if words.is_empty() { "without a word" } else { words };
-    let detail =
-        format!("the relay refuses ({words}); its operator must grant it to our key (`relaysync identity get`)");
+    let detail = format!(
+        "the relay refuses ({}); its operator must grant it to our key (`relaysync identity get`)",
+        told(words)
+    );
     PeerVerdict::Failing { reason: FailureReason::ACCESS_DENIED, detail }
+}
+
+fn refused_there(words: &str) -> PeerVerdict {
+    let detail = format!("the relay refuses ({}); check filters and mode, or ask its operator", told(words));
+    PeerVerdict::Failing { reason: FailureReason::REFUSED, detail }
+}
+
+fn told(words: &str) -> String {
+    if words.is_empty() { "without a word".to_owned() } else { cut(words) }
 }
 
 /// Does a relay refuse because too much is asked of it?
@@ -165,10 +228,16 @@ fn is_for_want_of_rest(words: &str) -> bool {
     matches!(Refusal::read(words), Refusal::RateLimited | Refusal::TooManySubscriptions)
 }
 
-/// Does a relay refuse an event because we may not write it, and not because of what it is?
+/// Does a relay refuse because we may not read or write what it is about? A protected event in the sense of NIP-70 is
+/// taken from its author only, whatever is granted to anybody.
 fn is_for_want_of_rights(words: &str) -> bool {
-    let is_denied = || ["restricted:", "blocked:"].iter().any(|prefix| words.contains(prefix));
-    Refusal::read(words) == Refusal::AuthRequired || is_denied()
+    let is_about_authors = || ["nip-70", "nip70", "published by", "its author"].iter().any(|part| says(words, part));
+    (Refusal::read(words) == Refusal::AuthRequired || says(words, "restricted:")) && !is_about_authors()
+}
+
+/// Are these words among a relay's, in letters of any size?
+fn says(words: &str, part: &str) -> bool {
+    cut(words).to_ascii_lowercase().contains(part)
 }
 
 /// What an operator can do about a failure.
@@ -200,19 +269,19 @@ fn advice(kind: FailureKind) -> &'static str {
 }
 
 impl Health {
-    /// Of all peers, each with what the engine says of it, if it says something.
-    pub fn of<'p>(peers: impl IntoIterator<Item = (&'p PeerSpec, Option<&'p RelayReport>)>) -> Self {
+    /// Of all peers, each with what was heard of it.
+    pub fn of<'p>(peers: impl IntoIterator<Item = (&'p PeerSpec, Heard<'p>)>) -> Self {
         let (mut total, mut enabled, mut connected) = (0, 0, 0);
         let (mut failing, mut pending) = (Vec::new(), Vec::new());
-        for (spec, report) in peers {
+        for (spec, heard) in peers {
             total += 1;
             if !spec.enabled {
                 continue;
             }
             enabled += 1;
-            connected += u64::from(report.is_some_and(|report| report.connected));
+            connected += u64::from(heard.report().is_some_and(|report| report.connected));
             let id = spec.id.clone();
-            match PeerVerdict::of(spec, report) {
+            match PeerVerdict::of(spec, heard) {
                 PeerVerdict::Working => {}
                 PeerVerdict::Pending(detail) => pending.push(PendingPeer { id, detail }),
                 PeerVerdict::Failing { reason, detail } => failing.push(FailingPeer { id, reason, detail }),

@@ -25,14 +25,16 @@ mod stats;
 pub(crate) mod subset;
 mod terms;
 mod view;
+mod words;
 
 pub use access::{AccessChanges, AccessRules, Audience, Capability, FilterVerdict, MatchError, Rule, check_match};
-pub use health::{AccessDenied, FailingPeer, FailureReason, Health, HealthStatus, PeerVerdict, PendingPeer};
+pub use health::{Denial, FailingPeer, FailureReason, Health, HealthStatus, Heard, PeerVerdict, PendingPeer};
 pub use mistake::{SpecMistake, SpecMistakes};
 pub use pin::{Pin, PinError, PinScope};
 pub use spec::{Metadata, PeerAuth, PeerSpec, SyncMode};
-pub use state::{LastError, PeerMarks, PeerState, WorkerState};
+pub use state::{Glimpse, LastError, PeerMarks, PeerState, WorkerState};
 pub use stats::{PeerStats, SyncStats, Tally};
 pub use subset::COVER_VALUES_MAX;
 pub use terms::{IdentityField, Peering, Terms, TlsMode, TlsTerms, Verify};
 pub use view::View;
+pub use words::WORDS_CHARS_MAX;

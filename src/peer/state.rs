@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::rfc3339;
-use crate::engine::{Moments, RelayReport};
+use super::words::cut;
+use crate::engine::{Counters, Moments, RelayReport};
 use crate::runtime::FailureKind;
 
 /// What a peer is at. In JSON its moments are text (RFC 3339, in UTC).
@@ -37,7 +38,7 @@ pub struct PeerState {
     pub reconnect_attempts: u32,
     /// The last failure, in words.
     pub last_error: Option<String>,
-    /// When it was first seen.
+    /// When it was seen, about.
     #[serde(rename = "last_error_at", with = "rfc3339::optional")]
     pub last_error_secs: Option<u64>,
 }
@@ -101,34 +102,83 @@ pub struct PeerMarks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastError {
-    /// In words.
+    /// In words, of [`WORDS_CHARS_MAX`](super::WORDS_CHARS_MAX) characters at most.
     pub text: String,
     /// Its kind, where it has one.
     pub kind: Option<FailureKind>,
-    /// When it was first seen, in seconds since 1970.
+    /// When it was seen, in seconds since 1970. Of the same failure over and over again, the last time.
     pub at_secs: u64,
 }
 
-impl PeerMarks {
-    /// Takes over what is new in `report`, which was made at `now_secs`. Gives whether anything was.
-    pub fn observe(&mut self, report: &RelayReport, now_secs: u64) -> bool {
-        let before = self.clone();
-        let (old, new) = (self.moments, report.moments);
-        self.moments = Moments {
-            connected_secs: new.connected_secs.or(old.connected_secs),
-            disconnected_secs: new.disconnected_secs.or(old.disconnected_secs),
-            sync_started_secs: new.sync_started_secs.or(old.sync_started_secs),
-            sync_completed_secs: new.sync_completed_secs.or(old.sync_completed_secs),
-            event_secs: new.event_secs.or(old.event_secs),
-            eose_secs: new.eose_secs.or(old.eose_secs),
-        };
-        let error = report.auth_refused.as_ref().or(report.last_error.as_ref());
-        if let Some(text) = error
-            && self.last_error.as_ref().is_none_or(|last| last.text != *text)
-        {
-            let kind = if report.auth_refused.is_some() { Some(FailureKind::AuthRefused) } else { report.failure };
-            self.last_error = Some(LastError { text: text.clone(), kind, at_secs: now_secs });
+/// What of a report is compared with the next one of the same relay by the same engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glimpse {
+    pub(super) counters: Counters,
+    moments: Moments,
+    failures: u32,
+    last_error: Option<String>,
+    auth_refused: Option<String>,
+}
+
+impl Glimpse {
+    /// Of this report.
+    pub fn of(report: &RelayReport) -> Self {
+        Self {
+            counters: report.counters.clone(),
+            moments: report.moments,
+            failures: report.failures,
+            last_error: report.last_error.as_deref().map(cut),
+            auth_refused: report.auth_refused.as_deref().map(cut),
         }
-        *self != before
+    }
+
+    /// Has there been a connection since `base`?
+    pub fn has_connected_since(&self, base: Option<&Self>) -> bool {
+        self.counters.connections > base.map_or(0, |base| base.counters.connections)
+    }
+
+    /// What has failed since `before`, which is `None` if nothing was known before: an error that is still told of when
+    /// all is well again is no new one.
+    fn failure<'g>(&'g self, report: &RelayReport, before: Option<&Self>) -> Option<(&'g str, Option<FailureKind>)> {
+        if self.auth_refused.is_some() && self.auth_refused != before.and_then(|before| before.auth_refused.clone()) {
+            return self.auth_refused.as_deref().map(|words| (words, Some(FailureKind::AuthRefused)));
+        }
+        let is_new = before.is_none_or(|before| {
+            self.last_error != before.last_error
+                || self.failures > 0 && self.failures != before.failures
+                || self.counters.connections_failed > before.counters.connections_failed
+        });
+        self.last_error.as_deref().filter(|_| is_new).map(|words| (words, report.failure))
     }
 }
+
+impl PeerMarks {
+    /// Takes over what is new in `report`, which was made at `now_secs`, over what was seen `before` of the same engine,
+    /// for this peer or not. Gives whether anything was.
+    pub fn observe(&mut self, report: &RelayReport, before: Option<&Glimpse>, now_secs: u64) -> bool {
+        let seen = Glimpse::of(report);
+        let former = before.map_or_else(Moments::default, |before| before.moments);
+        let (mut moments, new) = (self.moments, report.moments);
+        for (mark, new, former) in [
+            (&mut moments.connected_secs, new.connected_secs, former.connected_secs),
+            (&mut moments.disconnected_secs, new.disconnected_secs, former.disconnected_secs),
+            (&mut moments.sync_started_secs, new.sync_started_secs, former.sync_started_secs),
+            (&mut moments.sync_completed_secs, new.sync_completed_secs, former.sync_completed_secs),
+            (&mut moments.event_secs, new.event_secs, former.event_secs),
+            (&mut moments.eose_secs, new.eose_secs, former.eose_secs),
+        ] {
+            if new.is_some() && new != former {
+                *mark = new;
+            }
+        }
+        let failed = seen.failure(report, before);
+        let error = failed.map(|(words, kind)| LastError { text: words.to_owned(), kind, at_secs: now_secs });
+        let observed = Self { moments, last_error: error.or_else(|| self.last_error.clone()) };
+        let is_new = *self != observed;
+        *self = observed;
+        is_new
+    }
+}
+
+#[cfg(test)]
+mod tests;

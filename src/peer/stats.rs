@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{PeerState, WorkerState, rfc3339};
+use super::{Glimpse, PeerState, WorkerState, rfc3339};
 use crate::engine::Counters;
 
 /// What was counted at one peer since the daemon started.
@@ -60,7 +60,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What an engine has counted at a relay.
+    /// What one engine has counted at a relay.
     pub fn of(counters: &Counters) -> Self {
         Self {
             events_received: counters.received,
@@ -72,6 +72,29 @@ impl Tally {
             query_runs: counters.histories,
             subscription_restarts: counters.subscription_restarts,
             reconnects: counters.connections.saturating_sub(1),
+        }
+    }
+
+    /// What one engine has counted at a relay by `now`, of which it had counted `base` before it was this peer's. `follows`:
+    /// has an engine before it had a connection for the peer?
+    pub fn since(base: Option<&Glimpse>, now: &Glimpse, follows: bool) -> Self {
+        let (base, now) = (base.map(|base| &base.counters), &now.counters);
+        let connections = now.connections - base.map_or(0, |base| base.connections).min(now.connections);
+        let all = base.map_or_else(|| Self::of(now), |base| Self::of(now).without(Self::of(base)));
+        Self { reconnects: connections.saturating_sub(u64::from(!follows)), ..all }
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self {
+            events_received: self.events_received.saturating_sub(other.events_received),
+            events_accepted: self.events_accepted.saturating_sub(other.events_accepted),
+            events_duplicate: self.events_duplicate.saturating_sub(other.events_duplicate),
+            events_rejected: self.events_rejected.saturating_sub(other.events_rejected),
+            events_published: self.events_published.saturating_sub(other.events_published),
+            events_refused: self.events_refused.saturating_sub(other.events_refused),
+            query_runs: self.query_runs.saturating_sub(other.query_runs),
+            subscription_restarts: self.subscription_restarts.saturating_sub(other.subscription_restarts),
+            reconnects: self.reconnects.saturating_sub(other.reconnects),
         }
     }
 }

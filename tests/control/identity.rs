@@ -171,6 +171,18 @@ async fn a_change_that_was_cut_off_is_undone_or_brought_to_its_end() {
 }
 
 #[tokio::test]
+async fn a_prepared_key_that_no_state_names_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let next = file(folder.path(), ".identity-key.next");
+    with_mode(&next, NSEC, 0o600);
+    assert_eq!(open(folder.path()).await.identity().get(), None);
+    let names = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let aside = names.filter(|name| name.contains(".identity-key.next.unused-")).collect::<Vec<_>>();
+    assert!(!next.exists() && aside.len() == 1, "{aside:?}");
+    assert_eq!(fs::read_to_string(folder.path().join(&aside[0])).unwrap(), NSEC);
+}
+
+#[tokio::test]
 async fn what_was_granted_to_a_former_key_stays_visible_until_it_is_moved() {
     let folder = tempfile::tempdir().unwrap();
     let control = open(folder.path()).await;

@@ -128,3 +128,23 @@ async fn bounds_are_kept() {
     control.access().protect(kind(2)).await.unwrap_err();
     assert_eq!((control.peers().list().len(), control.access().list().len()), (1, 1));
 }
+
+#[tokio::test]
+async fn what_could_not_be_read_again_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    config.bounds.file_bytes_max = 2_500;
+    let control = relaysync::native::control::Control::open(config.clone()).await.unwrap();
+    let mut taken = 0;
+    let refused = loop {
+        match control.peers().put(spec(&format!("p{taken}"), 1)).await {
+            Ok(_) => taken += 1,
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(taken > 0 && refused.contains("control.file_bytes_max"), "{taken} {refused}");
+    assert!(control.peers().remove("p0").await.unwrap(), "there is a way back");
+    drop(control);
+    let control = relaysync::native::control::Control::open(config).await.unwrap();
+    assert_eq!(control.peers().list().len(), taken - 1);
+}

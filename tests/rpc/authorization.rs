@@ -6,6 +6,9 @@ use relaysync::native::rpc::RpcConfig;
 use serde_json::json;
 use url::Url;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
 use crate::world::{ADMIN, Answer, Call, STRANGER, Signature, World, body, now_secs, public_key};
 
 async fn send(world: &World, body: &str, signature: &Signature) -> Answer {
@@ -51,7 +54,7 @@ async fn what_is_not_signed_for_this_very_call_is_not_carried_out() {
         (right.clone().with("method", "GET"), 401, "another method"),
         (right.clone().with("payload", &"0".repeat(64)), 401, "payload"),
         (Signature::of(&world.url(), &other), 401, "payload"),
-        (Signature { created_at: now_secs() - age, ..right.clone() }, 401, "behind of our clock"),
+        (Signature { created_at: now_secs() - age, ..right.clone() }, 401, "behind our clock"),
         (Signature { created_at: now_secs() + age, ..right.clone() }, 401, "ahead of our clock"),
         (Signature { created_at: 0, ..right.clone() }, 401, "clock"),
         (Signature { created_at: now_secs() - 30, ..right.clone() }, 401, "before this daemon was started"),
@@ -136,4 +139,52 @@ async fn too_many_calls_are_told_so() {
     let world = World::new(RpcConfig { auth_ids_max: 1, ..RpcConfig::default() }).await;
     world.call("synchealth", json!([])).await.result();
     world.call("syncstats", json!([])).await.is_refused(429, "signed lately");
+}
+
+#[tokio::test]
+async fn strangers_are_refused_without_end_only_in_few_words_and_keep_nobody_out() {
+    let world = World::new(RpcConfig { refusals_per_minute_max: 2, ..RpcConfig::default() }).await;
+    let text = body("synchealth", json!([]));
+    let stranger = Signature { secret: STRANGER, ..Signature::of(&world.url(), &text) };
+    for _ in 0..2 {
+        send(&world, &text, &stranger).await.is_refused(403, "may not govern");
+    }
+    for _ in 0..3 {
+        let answer = send(&world, &text, &stranger).await;
+        assert!(answer.head.contains("connection: close"), "{answer:?}");
+        answer.is_refused(429, "too many calls were refused");
+    }
+    world.call("synchealth", json!([])).await.result();
+}
+
+#[tokio::test]
+async fn so_many_signatures_are_checked_in_vain_and_no_more() {
+    let world = World::new(RpcConfig { refusals_per_minute_max: 2, ..RpcConfig::default() }).await;
+    let text = body("synchealth", json!([]));
+    let right = Signature::of(&world.url(), &text).event().json_str().to_owned();
+    let forged = right.replace("\"content\":\"\"", "\"content\":\"x\"");
+    let header = format!("Nostr {}", base64::Engine::encode(&base64::engine::general_purpose::STANDARD, forged));
+    for status in [401, 401, 429] {
+        let answer = Call::new(&text).authorized(&header).send(world.admin.local_addr()).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_taken_out_does_not_finish_the_call_that_he_is_at() {
+    let world = World::new(RpcConfig::default()).await;
+    let text = body("rotateidentity", json!([]));
+    let call = Call::new(&text).signed(&Signature::of(&world.url(), &text));
+    let mut socket = TcpStream::connect(world.admin.local_addr()).await.unwrap();
+    let head = format!("{}expect: 100-continue\r\n\r\n", call.head);
+    socket.write_all(head.as_bytes()).await.unwrap();
+    let mut goes_on = [0; 25];
+    crate::world::patiently(socket.read_exact(&mut goes_on)).await.unwrap();
+    assert_eq!(&goes_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    world.control.configure(Vec::new(), [public_key(STRANGER)].into()).await.unwrap();
+    socket.write_all(text.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    crate::world::patiently(socket.read_to_string(&mut answer)).await.unwrap();
+    assert!(answer.contains("403") && answer.contains("may not govern"), "{answer}");
+    assert_eq!(world.control.identity().get(), None, "nothing was carried out");
 }

@@ -51,6 +51,19 @@ struct Status<'r> {
     report: &'r DaemonReport,
 }
 
+impl Status<'_> {
+    /// Anybody may ask: of what access rules deny, how much it is, and not what, or whose.
+    fn json(&self) -> serde_json::Result<String> {
+        let mut json = serde_json::to_value(self)?;
+        for relay in json["relays"].as_array_mut().into_iter().flatten() {
+            let Some(relay) = relay.as_object_mut() else { continue };
+            let denied = relay.remove("denied").and_then(|denied| denied.as_array().map(Vec::len));
+            relay.insert("denied_count".to_owned(), denied.unwrap_or(0).into());
+        }
+        Ok(json.to_string())
+    }
+}
+
 impl Desk {
     pub(super) fn new(
         config: AdminConfig,
@@ -139,7 +152,7 @@ fn judged(judgement: Result<(), String>) -> Response<Full<Bytes>> {
 }
 
 fn status(report: &DaemonReport) -> Response<Full<Bytes>> {
-    match serde_json::to_string(&Status { complete: report.is_complete(), report }) {
+    match (Status { complete: report.is_complete(), report }.json()) {
         Ok(json) => body(StatusCode::OK, "application/json", json),
         Err(error) => body(StatusCode::INTERNAL_SERVER_ERROR, TEXT, format!("{error}\n")),
     }
@@ -159,5 +172,22 @@ fn body(status: StatusCode, content_type: &'static str, text: String) -> Respons
 fn report_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
         tracing::error!("a connection of the admin server ended badly: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::admin::samples;
+
+    #[test]
+    fn what_is_denied_is_a_number_for_whoever_asks_without_a_key() {
+        let mut relay = samples::relay("wss://a.example");
+        relay.denied = vec!["kinds 5000 of aa4fc8 are not fetched".to_owned(), "nor published".to_owned()];
+        let report = samples::daemon(vec![relay]);
+        let json = Status { complete: false, report: &report }.json().unwrap();
+        assert!(json.contains("\"denied_count\":2") && !json.contains("aa4fc8"), "{json}");
+        let read: DaemonReport = serde_json::from_str(&json).unwrap();
+        assert_eq!(read.relays[0].denied, [""; 0]);
     }
 }

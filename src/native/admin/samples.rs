@@ -6,7 +6,7 @@ use super::report::{DaemonReport, DiscoveryReport, PeerReport, PeersReport, Read
 use crate::discover::DiscoverySizes;
 use crate::engine::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
 use crate::native::hook;
-use crate::peer::{Health, PeerMarks, PeerSpec, PeerState, PeerStats, SyncStats, Tally};
+use crate::peer::{Health, Heard, PeerMarks, PeerSpec, PeerState, PeerStats, SyncStats, Tally};
 use crate::protocol::{FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
 use crate::runtime::{FailureKind, Instant};
@@ -87,7 +87,7 @@ pub(crate) fn peers() -> PeersReport {
         ..relay(fails.url.as_str())
     };
     let pairs = [(works.clone(), relay(works.url.as_str())), (fails, failing)];
-    let health = Health::of(pairs.iter().map(|(spec, report)| (spec, Some(report))));
+    let health = Health::of(pairs.iter().map(|(spec, report)| (spec, Heard::Report(report))));
     let peers: Vec<PeerReport> = pairs
         .iter()
         .map(|(spec, report)| {

@@ -39,12 +39,15 @@ pub struct ControlBounds {
     pub match_bytes_max: usize,
     /// Our former public keys that are remembered, and those of each peer.
     pub previous_keys_max: usize,
-    /// The largest file that is read, in bytes.
+    /// The largest file that is read, and written, in bytes.
     pub file_bytes_max: u64,
     /// Who opens the files waits so long for another process to let go of them, as a command that is about to end does.
     pub lock_wait: Duration,
     /// What happened last at peers is written down at most so often, and at the end.
     pub marks_interval: Duration,
+    /// What an engine has said of a peer longer ago than this does not tell any more whether sync works. It is to say
+    /// something more often (`sync.progress_interval`).
+    pub report_age_max: Duration,
     /// Orders to the daemon that wait, like that to sync with a peer at once.
     pub orders_max: usize,
 }
@@ -61,6 +64,7 @@ impl Default for ControlBounds {
             file_bytes_max: 64 << 20,
             lock_wait: Duration::from_secs(5),
             marks_interval: Duration::from_secs(5),
+            report_age_max: Duration::from_secs(60),
             orders_max: 16,
         }
     }

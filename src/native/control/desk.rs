@@ -34,6 +34,10 @@ pub(super) struct Desk {
     marks_file: PathBuf,
     desired: watch::Sender<Arc<Desired>>,
     signer: Signer,
+    /// A write has failed after which the file may have what was not acknowledged.
+    is_unsure: bool,
+    /// There was no state when it was opened.
+    pub(super) is_new: bool,
     /// Something has changed that is not shown yet.
     is_unseen: bool,
     /// Held for as long as the files are ours; `None` once they are not any more.
@@ -47,7 +51,7 @@ impl Desk {
         let lock = lock_file(&durable::beside(&store_file, LOCK))?;
         let state_file = state_file(&store_file);
         let marks_file = durable::beside(&store_file, MARKS);
-        let state: State = sealed::read(&state_file, bounds.file_bytes_max)?.unwrap_or_default();
+        let state: Option<State> = sealed::read(&state_file, bounds.file_bytes_max)?;
         let marks = read_marks(&marks_file, bounds.file_bytes_max)?;
         let configured = match (key, key_file) {
             (Some(key), _) => Some(key),
@@ -57,7 +61,8 @@ impl Desk {
         let mut desk = Self {
             bounds,
             key: KeptKey::beside(&store_file),
-            state: Arc::new(state),
+            is_new: state.is_none(),
+            state: Arc::new(state.unwrap_or_default()),
             secret: None,
             protected: Arc::new(protected.into_iter().collect()),
             admins: Arc::new(admins),
@@ -65,6 +70,7 @@ impl Desk {
             marks_file,
             desired: watch::Sender::new(Arc::new(Desired::nothing())),
             signer: Signer::default(),
+            is_unsure: false,
             is_unseen: true,
             lock: Some(lock),
         };
@@ -116,10 +122,31 @@ impl Desk {
 
     /// Makes `state` the one that holds: on disk first, then, by [`Desk::publish`], for all to see.
     pub(super) fn write(&mut self, state: State) -> Result<(), ControlError> {
-        self.check_open()?;
-        sealed::write(&self.state_file, &state)?;
+        self.check_certain()?;
+        let text = sealed::text(&self.state_file, &state, self.bounds.file_bytes_max)?;
+        if let Err(error) = durable::replace(&self.state_file, &text) {
+            // It may have its name already, but not for good: what holds is put back, now or before the next change.
+            self.is_unsure = true;
+            if let Err(error) = self.check_certain() {
+                tracing::error!("nothing can be changed until it can be written again: {error}");
+            }
+            return Err(FileError::new(&self.state_file, error).into());
+        }
         self.state = Arc::new(state);
         self.is_unseen = true;
+        Ok(())
+    }
+
+    /// Are the files ours, and is what holds what is on disk? Where a write has failed, it is written again.
+    ///
+    /// # Errors
+    /// They are not, or it cannot be written.
+    pub(super) fn check_certain(&mut self) -> Result<(), ControlError> {
+        self.check_open()?;
+        if self.is_unsure {
+            sealed::write(&self.state_file, &*self.state, self.bounds.file_bytes_max)?;
+            self.is_unsure = false;
+        }
         Ok(())
     }
 
@@ -133,7 +160,7 @@ impl Desk {
 
     pub(super) fn write_marks(&self, marks: &BTreeMap<String, PeerMarks>) -> Result<(), ControlError> {
         self.check_open()?;
-        Ok(sealed::write(&self.marks_file, marks)?)
+        Ok(sealed::write(&self.marks_file, marks, self.bounds.file_bytes_max)?)
     }
 
     /// Are the files ours?
@@ -235,11 +262,7 @@ fn read_marks(path: &Path, bytes_max: u64) -> Result<BTreeMap<String, PeerMarks>
     if !matches!(error.fault, FileFault::Corrupt { .. } | FileFault::TooLarge { .. }) {
         return Err(error);
     }
-    let aside = (0u32..)
-        .map(|number| durable::beside(path, &format!(".corrupt-{}-{number}", unix_secs())))
-        .find(|aside| !aside.exists());
-    let aside = aside.unwrap_or_else(|| durable::beside(path, ".corrupt"));
-    durable::rename(path, &aside).map_err(|error| FileError::new(path, error))?;
+    let aside = durable::move_aside(path, "corrupt").map_err(|error| FileError::new(path, error))?;
     tracing::error!("{error}; what happened last at peers is forgotten, and the file is now {}", aside.display());
     Ok(BTreeMap::new())
 }

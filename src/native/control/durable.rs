@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use crate::native::clock::unix_secs;
+
 /// Replaces the file at `path`; durable on return. `path` with [`UNFINISHED`] behind it is used on the way.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let unfinished = beside(path, UNFINISHED);
@@ -35,6 +37,14 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     sync_folder(to)
 }
 
+/// Gives a file a name that no other has, `why` in it, and gives that back; durable on return.
+pub(super) fn move_aside(path: &Path, why: &str) -> io::Result<PathBuf> {
+    let names = (0u32..).map(|number| beside(path, &format!(".{why}-{}-{number}", unix_secs())));
+    let aside = names.into_iter().find(|aside| !aside.exists()).unwrap_or_else(|| beside(path, why));
+    rename(path, &aside)?;
+    Ok(aside)
+}
+
 /// Removes a file, if there is one.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
@@ -63,9 +73,37 @@ pub(super) fn beside(path: &Path, ending: &str) -> PathBuf {
 
 /// A file has its name for good only once its folder is written, too.
 fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(test)]
+    faults::strike()?;
     if cfg!(unix) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Folders that cannot be written, for tests.
+#[cfg(test)]
+pub(super) mod faults {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local! {
+        static GOOD: Cell<Option<u32>> = const { Cell::new(None) };
+    }
+
+    /// From now on, in this thread, so many writes of folders succeed, and no more; all for `None`.
+    pub(in super::super) fn after(good: Option<u32>) {
+        GOOD.set(good);
+    }
+
+    pub(super) fn strike() -> io::Result<()> {
+        match GOOD.get() {
+            Some(0) => Err(io::Error::other("the folder cannot be written")),
+            good => {
+                GOOD.set(good.map(|good| good - 1));
+                Ok(())
+            }
+        }
+    }
 }

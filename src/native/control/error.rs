@@ -42,6 +42,13 @@ pub enum FileFault {
         /// The bound, in bytes.
         bytes_max: u64,
     },
+    /// It would be larger than it may be, and could not be read again.
+    Full {
+        /// Its size, in bytes.
+        bytes: u64,
+        /// The bound, in bytes.
+        bytes_max: u64,
+    },
     /// It is not as it was written.
     Corrupt {
         /// Where, counted from one; `None` if that cannot be told.
@@ -83,6 +90,11 @@ impl fmt::Display for FileError {
             FileFault::TooLarge { bytes_max } => {
                 write!(f, "{path} is larger than {bytes_max} bytes, so it is not what it should be")
             }
+            FileFault::Full { bytes, bytes_max } => write!(
+                f,
+                "{path} would have {bytes} bytes, more than the {bytes_max} that are read again: take something out \
+                 first, or raise control.file_bytes_max"
+            ),
             FileFault::Corrupt { line, detail } => {
                 write!(f, "{path}:")?;
                 if let Some(line) = line {

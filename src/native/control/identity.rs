@@ -142,7 +142,7 @@ fn refuse_if_configured(desk: &Desk) -> Result<(), ControlError> {
 
 /// Makes this our identity, kept here: first the key is written, then it is named, then it is used.
 fn install(desk: &mut Desk, secret: Secret, source: IdentitySource) -> Result<(), ControlError> {
-    desk.check_open()?;
+    desk.check_certain()?;
     let kept = desk.state.kept.map(|kept| kept.pubkey);
     // What an earlier change may have left must not get lost.
     desk.key.settle(kept)?;
@@ -151,16 +151,59 @@ fn install(desk: &mut Desk, secret: Secret, source: IdentitySource) -> Result<()
     let named = Named { pubkey: secret.pubkey(), source, created_secs: unix_secs() };
     state.kept = Some(named);
     state.rename(named, desk.bounds.previous_keys_max);
-    if let Err(error) = desk.write(state) {
-        if let Err(error) = desk.key.discard() {
-            tracing::warn!("{error}");
-        }
-        return Err(error);
-    }
+    // If it cannot be written, it may be there all the same: then whoever opens the files next needs the new key.
+    desk.write(state)?;
     desk.secret = Some(secret);
     if let Err(error) = desk.key.adopt() {
         // The state names it, so it is found where it is.
         tracing::warn!("the new key is used, but does not have its place yet: {error}");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::control::{ControlConfig, durable::faults};
+
+    /// Whatever of a change is on disk when a folder cannot be written any more: who opens the files next is somebody.
+    #[test]
+    fn a_folder_that_cannot_be_written_costs_no_key() {
+        for good in 0..6 {
+            let folder = tempfile::tempdir().unwrap();
+            let config = ControlConfig::beside(folder.path().join("events.db"));
+            let open = || Desk::open(config.clone()).unwrap().0;
+            let mut desk = open();
+            install(&mut desk, generate().unwrap(), IdentitySource::Generated).unwrap();
+            let old = desk.identity_info().unwrap();
+            faults::after(Some(good));
+            let changed = install(&mut desk, generate().unwrap(), IdentitySource::Generated);
+            let again = install(&mut desk, generate().unwrap(), IdentitySource::Generated);
+            assert!(again.is_err(), "{good}");
+            let told = desk.identity_info().unwrap();
+            assert_eq!(changed.is_err(), told == old, "{good}");
+            faults::after(None);
+            drop(desk);
+            let mut desk = open();
+            assert!(desk.secret.is_some() && (changed.is_err() || desk.identity_info() == Some(told)), "{good}");
+            install(&mut desk, generate().unwrap(), IdentitySource::Generated).unwrap();
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_written_is_put_back_before_anything_else_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = ControlConfig::beside(folder.path().join("events.db"));
+        let mut desk = Desk::open(config.clone()).unwrap().0;
+        install(&mut desk, generate().unwrap(), IdentitySource::Generated).unwrap();
+        let old = desk.identity_info();
+        // The new key and the unfinished state are there, and the state has its name, but not for good.
+        faults::after(Some(2));
+        install(&mut desk, generate().unwrap(), IdentitySource::Generated).unwrap_err();
+        desk.check_certain().unwrap_err();
+        faults::after(None);
+        desk.check_certain().unwrap();
+        drop(desk);
+        assert_eq!(Desk::open(config).unwrap().0.identity_info(), old);
+    }
 }

@@ -92,7 +92,8 @@ impl KeptKey {
     /// The key that the state names is not there, or a file cannot be used.
     pub(super) fn settle(&self, named: Option<PublicKey>) -> Result<Option<Secret>, FileError> {
         let Some(named) = named else {
-            durable::remove(&self.next).map_err(|error| FileError::new(&self.next, error))?;
+            // Its state may have been moved away, so it may be the only copy of who we were.
+            self.move_next_aside()?;
             return read_if_there(&self.path, Readers::Nobody);
         };
         // Unreadable, it may be one that was cut off: then the state names the other.
@@ -128,8 +129,12 @@ impl KeptKey {
         durable::rename(&self.next, &self.path).map_err(|error| FileError::new(&self.path, error))
     }
 
-    /// Forgets the prepared key.
-    pub(super) fn discard(&self) -> Result<(), FileError> {
-        durable::remove(&self.next).map_err(|error| FileError::new(&self.next, error))
+    fn move_next_aside(&self) -> Result<(), FileError> {
+        if self.next.exists() {
+            let aside = durable::move_aside(&self.next, "unused");
+            let aside = aside.map_err(|error| FileError::new(&self.next, error))?;
+            tracing::warn!("a key that nothing names is kept as {}", aside.display());
+        }
+        Ok(())
     }
 }

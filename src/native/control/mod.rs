@@ -43,7 +43,7 @@ pub use self::identity::{Identity, IdentityInfo, IdentitySource};
 pub use self::peers::{PeerInfo, Peers};
 pub use self::secret::{Secret, Signer};
 
-use self::board::Board;
+use self::board::{Board, Sight};
 use self::desk::Desk;
 use self::state::State;
 use crate::engine::RelayReport;
@@ -66,6 +66,8 @@ struct Inner {
     desired: watch::Receiver<Arc<Desired>>,
     board: Mutex<Board>,
     signer: Signer,
+    /// Nobody has used these files before.
+    is_new: bool,
     bounds: ControlBounds,
     /// The way to the daemon that runs.
     orders: Mutex<Option<mpsc::Sender<Order>>>,
@@ -136,11 +138,14 @@ impl Control {
     fn open_now(config: ControlConfig) -> Result<Self, ControlError> {
         let bounds = config.bounds.clone();
         let (desk, marks) = Desk::open(config)?;
+        let peers = desk.state.peers.iter().map(|peer| (peer.spec.id.as_str(), &peer.spec.url));
+        let board = Mutex::new(Board::new(peers, marks));
         let inner = Inner {
             desired: desk.watch(),
             signer: desk.signer(),
+            is_new: desk.is_new,
             desk: Mutex::new(desk),
-            board: Mutex::new(Board::new(marks)),
+            board,
             bounds,
             orders: Mutex::new(None),
         };
@@ -188,8 +193,17 @@ impl Control {
 
     /// Hears at `now_secs`, seconds since 1970, what an engine says of its relays.
     pub fn hear(&self, reports: &[RelayReport], now_secs: u64) {
-        let desired = self.desired();
-        self.board().hear(desired.peers(), reports, now_secs);
+        self.board().hear(reports, now_secs);
+    }
+
+    /// The engine was told other terms of this relay: what it has said of it before does not count any more.
+    pub(in crate::native) fn outdate(&self, relay: &RelayUrl) {
+        self.board().outdate(relay);
+    }
+
+    /// Has nobody used these files before?
+    pub(in crate::native) fn is_new(&self) -> bool {
+        self.inner.is_new
     }
 
     /// The engine has ended: a new one counts from nothing.
@@ -241,6 +255,11 @@ impl Control {
         let orders = lock(&self.inner.orders).clone();
         let nobody = || ControlError::Refused("no daemon runs that could do it".to_owned());
         orders.ok_or_else(nobody)?.send(order).await.map_err(|_| nobody())
+    }
+
+    /// What is seen of a peer.
+    fn sight(&self, id: &str) -> Sight {
+        self.board().sight(id, self.inner.bounds.report_age_max)
     }
 
     fn board(&self) -> MutexGuard<'_, Board> {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use super::board::Sight;
 use super::state::{Peer, State, remember};
 use super::{Control, ControlError, Desired, Desk, Order};
 use crate::native::admin::{PeerReport, PeersReport};
@@ -65,8 +66,16 @@ impl Peers {
     /// # Errors
     /// Another peer has this URL, there are too many, or it could not be kept.
     pub async fn put(&self, spec: PeerSpec) -> Result<PeerInfo, ControlError> {
-        let id = spec.id.clone();
-        self.control.with_desk(move |desk| put(desk, spec)).await?;
+        let (id, url) = (spec.id.clone(), spec.url.clone());
+        let (name, control) = (id.clone(), self.control.clone());
+        self.control
+            .with_desk(move |desk| {
+                if put(desk, spec)? {
+                    control.board().begin(&name, &url);
+                }
+                Ok(())
+            })
+            .await?;
         self.get(&id)
     }
 
@@ -97,9 +106,9 @@ impl Peers {
             .with_desk(move |desk| {
                 let mut state = State::clone(&desk.state);
                 let Ok(at) = state.place(&id) else { return Ok(false) };
-                let Peer { spec, .. } = state.peers.remove(at);
+                state.peers.remove(at);
                 desk.write(state)?;
-                control.board().forget(&id, &spec.url);
+                control.board().forget(&id);
                 Ok(true)
             })
             .await
@@ -143,48 +152,30 @@ impl Peers {
     pub fn stats(&self, id: &str) -> Result<PeerStats, ControlError> {
         let desired = self.control.desired();
         let peer = desired.state.peer(id).ok_or_else(|| ControlError::UnknownPeer(id.to_owned()))?;
-        let board = self.control.board();
-        let marks = board.marks(id);
-        Ok(PeerStats {
-            server_id: id.to_owned(),
-            tally: board.tally(&peer.spec.url),
-            last_remote_eose_secs: marks.moments.eose_secs,
-            last_error: marks.last_error.map(|error| error.text),
-        })
+        Ok(stats(&peer.spec, &self.control.sight(id)))
     }
 
     /// What was counted at all peers.
     pub fn all_stats(&self) -> SyncStats {
-        let desired = self.control.desired();
-        let board = self.control.board();
-        let states: Vec<_> = desired
-            .state
-            .peers
-            .iter()
-            .map(|Peer { spec, .. }| {
-                let state = PeerState::new(&spec.id, spec.enabled, board.report(&spec.url), &board.marks(&spec.id));
-                (state, board.tally(&spec.url))
-            })
-            .collect();
-        SyncStats::of(states.iter().map(|(state, tally)| (state, *tally)))
+        sum(&self.sights(&self.control.desired()))
     }
 
     /// All of it in one; `None` if there are no peers.
     pub fn report(&self) -> Option<PeersReport> {
-        let (stats, health) = (self.all_stats(), self.health());
-        let report = |info: PeerInfo| {
-            let stats = self.stats(&info.spec.id).ok()?;
-            Some(PeerReport { relay: info.spec.url, runtime: info.runtime, stats })
+        let desired = self.control.desired();
+        let sights = self.sights(&desired);
+        let report = |(spec, sight): &(&PeerSpec, Sight)| PeerReport {
+            relay: spec.url.clone(),
+            runtime: runtime(spec, sight),
+            stats: stats(spec, sight),
         };
-        let peers: Vec<PeerReport> = self.list().into_iter().filter_map(report).collect();
-        (!peers.is_empty()).then_some(PeersReport { health, stats, peers })
+        let peers: Vec<PeerReport> = sights.iter().map(report).collect();
+        (!peers.is_empty()).then(|| PeersReport { health: health(&sights), stats: sum(&sights), peers })
     }
 
     /// Is sync working, and if not, why?
     pub fn health(&self) -> Health {
-        let desired = self.control.desired();
-        let board = self.control.board();
-        Health::of(desired.state.peers.iter().map(|peer| (&peer.spec, board.report(&peer.spec.url))))
+        health(&self.sights(&self.control.desired()))
     }
 
     /// Which peer has brought an event, if one has.
@@ -199,26 +190,61 @@ impl Peers {
 
     async fn enable(&self, id: &str, enabled: bool) -> Result<PeerInfo, ControlError> {
         let name = id.to_owned();
+        let control = self.control.clone();
         self.control
             .with_desk(move |desk| {
                 let mut state = State::clone(&desk.state);
                 let Some(peer) = state.peer_mut(&name) else { return Err(ControlError::UnknownPeer(name)) };
                 let is_change = peer.spec.enabled != enabled;
                 peer.spec.enabled = enabled;
-                desk.write_if(is_change, state)
+                let url = peer.spec.url.clone();
+                if desk.write_if(is_change, state)? {
+                    control.board().begin(&name, &url);
+                }
+                Ok(())
             })
             .await?;
         self.get(id)
     }
 
+    /// The rules may take their time: meanwhile the engine can be heard.
     fn info(&self, desired: &Desired, peer: &Peer) -> PeerInfo {
         let Peer { spec, previous } = peer;
-        let board = self.control.board();
-        let marks = board.marks(&spec.id);
-        let runtime = PeerState::new(&spec.id, spec.enabled, board.report(&spec.url), &marks);
-        let warnings = spec.warnings(&desired.access);
-        PeerInfo { spec: spec.clone(), previous_auth_pubkeys: previous.clone(), runtime, warnings }
+        PeerInfo {
+            spec: spec.clone(),
+            previous_auth_pubkeys: previous.clone(),
+            runtime: runtime(spec, &self.control.sight(&spec.id)),
+            warnings: spec.warnings(&desired.access),
+        }
     }
+
+    /// All peers, and what is seen of them, at one moment.
+    fn sights<'d>(&self, desired: &'d Desired) -> Vec<(&'d PeerSpec, Sight)> {
+        let (board, age_max) = (self.control.board(), self.control.inner.bounds.report_age_max);
+        desired.state.peers.iter().map(|peer| (&peer.spec, board.sight(&peer.spec.id, age_max))).collect()
+    }
+}
+
+fn runtime(spec: &PeerSpec, sight: &Sight) -> PeerState {
+    PeerState::new(&spec.id, spec.enabled, sight.heard().report(), &sight.marks)
+}
+
+fn stats(spec: &PeerSpec, sight: &Sight) -> PeerStats {
+    PeerStats {
+        server_id: spec.id.clone(),
+        tally: sight.tally,
+        last_remote_eose_secs: sight.marks.moments.eose_secs,
+        last_error: sight.marks.last_error.as_ref().map(|error| error.text.clone()),
+    }
+}
+
+fn sum(sights: &[(&PeerSpec, Sight)]) -> SyncStats {
+    let states: Vec<_> = sights.iter().map(|(spec, sight)| (runtime(spec, sight), sight.tally)).collect();
+    SyncStats::of(states.iter().map(|(state, tally)| (state, *tally)))
+}
+
+fn health(sights: &[(&PeerSpec, Sight)]) -> Health {
+    Health::of(sights.iter().map(|(spec, sight)| (*spec, sight.heard())))
 }
 
 fn put(desk: &mut Desk, spec: PeerSpec) -> Result<bool, ControlError> {

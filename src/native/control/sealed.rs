@@ -34,13 +34,21 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path, bytes_max: u64) -> Result<O
 }
 
 /// Replaces the file; durable on return.
-pub(super) fn write<T: Serialize>(path: &Path, contents: &T) -> Result<(), FileError> {
+pub(super) fn write<T: Serialize>(path: &Path, contents: &T, bytes_max: u64) -> Result<(), FileError> {
+    durable::replace(path, &text(path, contents, bytes_max)?).map_err(|error| FileError::new(path, error))
+}
+
+/// What [`read`] reads again from the file at `path`, by the same bound.
+pub(super) fn text<T: Serialize>(path: &Path, contents: &T, bytes_max: u64) -> Result<Vec<u8>, FileError> {
     let fault = |error: serde_json::Error| FileError::new(path, std::io::Error::from(error));
     let contents = serde_json::to_string_pretty(contents).and_then(RawValue::from_string).map_err(fault)?;
     let sealed = Sealed { format: FORMAT, sha256: hash(&contents), contents };
     let mut text = serde_json::to_vec_pretty(&sealed).map_err(fault)?;
     text.push(b'\n');
-    durable::replace(path, &text).map_err(|error| FileError::new(path, error))
+    match text.len() as u64 {
+        bytes if bytes > bytes_max => Err(FileError::new(path, FileFault::Full { bytes, bytes_max })),
+        _ => Ok(text),
+    }
 }
 
 fn hash(contents: &RawValue) -> String {

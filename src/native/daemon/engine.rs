@@ -31,6 +31,7 @@ pub(super) async fn keep(shared: Arc<Shared>, runtime: Arc<NativeRuntime<FedStor
         let began = shared.clock.now().instant;
         let result = run(&shared, &runtime).await;
         shared.link.send_replace(None);
+        *shared.told.lock().await = Told::default();
         shared.drop_cases();
         shared.control.end_engine();
         match result {
@@ -107,7 +108,7 @@ async fn run(shared: &Arc<Shared>, runtime: &Arc<NativeRuntime<FedStore<Hooked>>
     let seed = u64::from(std::process::id()) ^ (shared.clock.now().unix_secs << 20);
     let desired = shared.control.desired();
     let config = Config { access: desired.access.clone(), ..settings.engine() };
-    *shared.told.lock().await = Told::new(&desired);
+    *shared.told.lock().await = Told::new(commands.clone(), &desired);
     shared.rules.lock().await.clone_from(&config.discovery);
     let engine = drive(runtime.clone(), config, seed, inbox, |notice| {
         if let Some(error) = shared.hear(notice) {
@@ -145,6 +146,8 @@ async fn lead(shared: &Shared, mut commands: Commands) -> Result<(), String> {
 /// Tells it, then links it.
 pub(super) async fn begin(shared: &Shared, commands: &mut Commands) -> Result<(), String> {
     let settings = shared.settings();
+    // The peers first. From now on the steward has its own way to it: rules do not wait for the store to be read.
+    steward::bring(&shared.control, &mut *shared.told.lock().await).await?;
     if let Some(command) = beside(&settings.relay) {
         held::tell(commands, command).await?;
     }
@@ -155,9 +158,6 @@ pub(super) async fn begin(shared: &Shared, commands: &mut Commands) -> Result<()
     // From here on a change of the rules finds the engine; one that came meanwhile did not.
     let mut rules = shared.rules.lock().await;
     bring_rules(shared, commands, &mut rules).await?;
-    // And so does a change of the control plane.
-    let mut told = shared.told.lock().await;
-    steward::bring(&shared.control.desired(), commands, &mut told).await?;
     shared.link.send_replace(Some(commands.clone()));
     if settings.discovery.enabled {
         shared.change_news(|news| news.index = Stage::Ready);

@@ -32,7 +32,8 @@ pub(super) struct Shared {
     pub(super) link: watch::Sender<Option<Commands>>,
     /// The rules of discovery that the engine goes by. Who tells it others holds this, so that the last ones win.
     pub(super) rules: tokio::sync::Mutex<Option<DiscoverConfig>>,
-    /// What the engine was told of the control plane. Who tells it more holds this, so that the last word wins.
+    /// What the engine was told of the control plane, and the way to it for that. Who tells it more holds this, so that the
+    /// last word wins.
     pub(super) told: tokio::sync::Mutex<Told>,
     /// The engine does not know any more what is held.
     outdated: Notify,

@@ -1,5 +1,5 @@
 //! The way of the control plane to the engine and to the relay service: what is to be gone by is brought to both as soon
-//! as it is on disk, and to each new engine before others can talk to it. And back: what happened at peers is written
+//! as it is on disk, and to each new engine as soon as it is built. And back: what happened at peers is written
 //! down from time to time.
 
 use std::collections::BTreeMap;
@@ -11,15 +11,18 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::held::tell;
 use super::shared::{Commands, Shared};
 use crate::engine::Command;
-use crate::native::control::{Desired, Order};
+use crate::native::control::{Control, Desired, Order};
 use crate::native::serve::RelayService;
 use crate::peer::{AccessRules, Peering};
 use crate::protocol::{PublicKey, RelayUrl};
 use crate::store::Store;
 
-/// What an engine was told of the control plane.
+/// What an engine was told of the control plane, and the way to it.
 #[derive(Debug, Default)]
 pub(super) struct Told {
+    /// From the moment at which it is built until it has ended, whether others may talk to it yet, or still, or not: rules
+    /// hold for it all that time.
+    commands: Option<Commands>,
     access: Arc<AccessRules>,
     identity: Option<PublicKey>,
     peers: BTreeMap<RelayUrl, Peering>,
@@ -27,8 +30,13 @@ pub(super) struct Told {
 
 impl Told {
     /// What an engine knows that was built just now: of no peer.
-    pub(super) fn new(desired: &Desired) -> Self {
-        Self { access: desired.access.clone(), identity: identity(desired), peers: BTreeMap::new() }
+    pub(super) fn new(commands: Commands, desired: &Desired) -> Self {
+        Self {
+            commands: Some(commands),
+            access: desired.access.clone(),
+            identity: identity(desired),
+            peers: BTreeMap::new(),
+        }
     }
 }
 
@@ -36,30 +44,34 @@ fn identity(desired: &Desired) -> Option<PublicKey> {
     desired.identity.as_ref().map(|identity| identity.pubkey)
 }
 
-/// Tells the engine what it goes by from now on, as far as it does not know it: by `told`. Rules come before the peers
-/// that they are about.
+/// Tells the engine, if there is one, what it goes by from now on, as far as it does not know it: by `told`. Rules come
+/// before the peers that they are about.
 ///
 /// # Errors
 /// There is no engine any more.
-pub(super) async fn bring(desired: &Desired, commands: &mut Commands, told: &mut Told) -> Result<(), String> {
+pub(super) async fn bring(control: &Control, told: &mut Told) -> Result<(), String> {
+    let Some(mut commands) = told.commands.clone() else { return Ok(()) };
+    let (desired, commands) = (control.desired(), &mut commands);
     if told.access != desired.access {
         tell(commands, Command::SetAccess(desired.access.clone())).await?;
         told.access = desired.access.clone();
     }
-    if told.identity != identity(desired) {
+    if told.identity != identity(&desired) {
         tell(commands, Command::Renew).await?;
-        told.identity = identity(desired);
+        told.identity = identity(&desired);
     }
     let peers: BTreeMap<RelayUrl, Peering> = desired.peerings().collect();
     let gone: Vec<RelayUrl> = told.peers.keys().filter(|relay| !peers.contains_key(*relay)).cloned().collect();
     for relay in gone {
         tell(commands, Command::SetPeer { relay: relay.clone(), peering: None }).await?;
+        control.outdate(&relay);
         told.peers.remove(&relay);
     }
     for (relay, peering) in peers {
         if told.peers.get(&relay) != Some(&peering) {
             let boxed = Some(Box::new(peering.clone()));
             tell(commands, Command::SetPeer { relay: relay.clone(), peering: boxed }).await?;
+            control.outdate(&relay);
             told.peers.insert(relay, peering);
         }
     }
@@ -82,7 +94,7 @@ async fn bring_changes(shared: &Shared, service: Option<&RelayService>) {
         if let Some(service) = service {
             serve(service, &desired, &mut served).await;
         }
-        lead(shared, &desired).await;
+        lead(shared).await;
     }
 }
 
@@ -106,13 +118,9 @@ async fn serve(service: &RelayService, desired: &Desired, served: &mut Option<Ar
 }
 
 /// Tells the engine that runs.
-async fn lead(shared: &Shared, desired: &Desired) {
+async fn lead(shared: &Shared) {
     let mut told = shared.told.lock().await;
-    // An engine that is being built hears of all that holds before it is linked.
-    let commands = shared.link.borrow().clone();
-    if let Some(mut commands) = commands
-        && let Err(error) = bring(desired, &mut commands, &mut told).await
-    {
+    if let Err(error) = bring(&shared.control, &mut told).await {
         tracing::debug!("what has changed waits for the next engine: {error}");
     }
 }
@@ -132,7 +140,7 @@ async fn carry_out(shared: &Shared, mut orders: mpsc::Receiver<Order>) {
 }
 
 async fn sync_now(shared: &Shared, relay: RelayUrl) -> Result<(), String> {
-    let commands = shared.link.borrow().clone();
-    let mut commands = commands.ok_or("nothing is synced at the moment, as the store is read; try again")?;
+    let commands = shared.told.lock().await.commands.clone();
+    let mut commands = commands.ok_or("nothing is synced at the moment, as the store is opened again; try again")?;
     tell(&mut commands, Command::SyncNow { relay }).await
 }

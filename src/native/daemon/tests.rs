@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::disk::Disk;
 use super::hooked::Hooked;
 use super::shared::Shared;
-use super::{court, engine, reload};
+use super::{court, engine, reload, steward};
 use crate::discover::Accept;
 use crate::engine::Command;
 use crate::ingest::Verified;
@@ -108,6 +108,44 @@ async fn rules_that_change_while_the_index_is_rebuilt_reach_the_engine() {
     let (begun, ()) = patiently(async { tokio::join!(begin, rest) }).await;
     begun.unwrap();
     assert!(shared.link.borrow().is_some());
+}
+
+/// What is protected is so at once, however much there is to be read.
+#[tokio::test]
+async fn what_the_control_plane_says_while_the_index_is_rebuilt_reaches_the_engine_at_once() {
+    let world = World::new(|_| {}).await;
+    let shared = &world.shared;
+    let (commands, mut inbox) = mpsc::channel(0);
+    *shared.told.lock().await = steward::Told::new(commands.clone(), &shared.control.desired());
+    let steward = tokio::spawn(steward::attend(shared.clone(), None, shared.control.attach()));
+    let begin = async {
+        let mut commands = commands;
+        engine::begin(shared, &mut commands).await
+    };
+    let rest = async {
+        assert!(matches!(inbox.next().await, Some(Command::Accepted { .. })), "what is held comes first");
+        shared.control.access().protect(crate::protocol::Filter::new().kind(5000.into())).await.unwrap();
+        // The steward waits for the engine to take it.
+        until(|| shared.told.try_lock().is_err()).await;
+        let mut was_told = false;
+        while let Some(command) = inbox.next().await {
+            match command {
+                Command::Accepted { .. } => assert!(shared.link.borrow().is_none()),
+                Command::SetAccess(access) => was_told = access.protected().len() == 1,
+                Command::AllHeld => return assert!(was_told),
+                Command::Discover(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let begun = patiently(async {
+        tokio::select! {
+            begun = begin => begun,
+            () = rest => Ok(()),
+        }
+    });
+    begun.await.unwrap();
+    steward.abort();
 }
 
 #[tokio::test]

@@ -14,16 +14,15 @@ use crate::protocol::{Event, hex};
 /// The kind of events that authorise a call.
 const KIND: u16 = 27235;
 
-/// The event that a call carries, with its signature checked.
+/// The event that a call carries. Its signature is not checked yet: see [`proven`].
 ///
 /// # Errors
 /// There is none, or it is none of this kind, or somebody else's.
-pub(super) fn signed(headers: &HeaderMap) -> Result<Verified<Event>, Refusal> {
+pub(super) fn claimed(headers: &HeaderMap) -> Result<Event, Refusal> {
     let none = || {
         let words = "this takes a signature (NIP-98): the header \"Authorization: Nostr \" and an event in base64";
         Refusal::unproven(words)
     };
-    let unfit = |why: &str| Refusal::unproven(format!("the Authorization header {why}"));
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().ok_or_else(none)?;
     if values.next().is_some() {
@@ -36,18 +35,32 @@ pub(super) fn signed(headers: &HeaderMap) -> Result<Verified<Event>, Refusal> {
     if event.kind_number() != KIND {
         return Err(unfit(&format!("holds an event of kind {}, and it must be {KIND}", event.kind_number())));
     }
+    Ok(event)
+}
+
+/// Is the event what it says it is? Id first, then the signature, which takes longest.
+pub(super) fn proven(event: Event) -> Result<Verified<Event>, Refusal> {
     verify(event).map_err(|_| unfit("holds an event that nobody has signed like that"))
+}
+
+fn unfit(why: &str) -> Refusal {
+    Refusal::unproven(format!("the Authorization header {why}"))
 }
 
 fn is_nostr(scheme: &str) -> bool {
     scheme.eq_ignore_ascii_case("nostr")
 }
 
-/// Is the event meant for this call? It is to have one tag of each kind, and what it says is to be true.
-pub(super) fn check_call(event: &Event, method: &str, body: &[u8]) -> Result<(), Refusal> {
-    if tag(event, "method")? != method {
-        return Err(Refusal::unproven(format!("the signature is for another method than {method}")));
+/// Is the event meant for this method of HTTP?
+pub(super) fn check_method(event: &Event, method: &str) -> Result<(), Refusal> {
+    match tag(event, "method")? == method {
+        true => Ok(()),
+        false => Err(Refusal::unproven(format!("the signature is for another method than {method}"))),
     }
+}
+
+/// Is the event meant for this call?
+pub(super) fn check_body(event: &Event, body: &[u8]) -> Result<(), Refusal> {
     let hash = hex::encode(sha256::Hash::hash(body).as_ref());
     if !tag(event, "payload")?.eq_ignore_ascii_case(&hash) {
         return Err(Refusal::unproven("the signature is for another call: its payload is not the SHA-256 of this one"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -83,6 +83,9 @@ pub(super) fn refuse(refusal: &Refusal) -> Response<Full<Bytes>> {
     let mut response = respond(refusal.status, &json!({ "result": null, "error": refusal.words }));
     if refusal.status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Nostr"));
+    }
+    if refusal.status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }

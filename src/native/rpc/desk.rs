@@ -11,18 +11,19 @@ use hyper::body::Body;
 use hyper::header::CONTENT_TYPE;
 use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use url::Url;
 
 use super::RpcConfig;
 use super::admission::Admission;
-use super::authorization::{check_call, check_url, signed};
+use super::authorization::{check_body, check_method, check_url, claimed, proven};
 use super::body::{RPC_TYPE, Refusal, answer, read, refuse};
 use super::methods::{Asked, Fault, carry_out};
 use crate::ingest::Verified;
 use crate::native::NativeClock;
 use crate::native::control::Control;
-use crate::protocol::Event;
+use crate::protocol::{Event, PublicKey};
 use crate::runtime::{Clock, Now};
 
 /// The control plane for callers. Cheap to clone.
@@ -62,7 +63,7 @@ impl Rpc {
     /// [`Desired::admins`]: crate::native::control::Desired::admins
     pub fn new(control: Control, config: RpcConfig) -> Self {
         let clock = NativeClock::new();
-        let admission = Mutex::new(Admission::new(clock.now().unix_secs));
+        let admission = Mutex::new(Admission::new(clock.now().unix_secs, !control.is_new()));
         let turns = Semaphore::new(config.calls_max.clamp(1, Semaphore::MAX_PERMITS));
         Self { inner: Arc::new(Inner { control, config, clock, admission, turns }) }
     }
@@ -83,18 +84,38 @@ impl Rpc {
     where
         B: Body<Data = Bytes, Error: Error>,
     {
-        match self.take(request, way).await {
-            Ok(asked) => answer(self.carry_out(asked, way).await),
+        match self.serve(request, way).await {
+            Ok(result) => answer(result),
             Err(refusal) => {
+                let (told, refused) = self.admission().refuse(refusal.clone(), &self.inner.config, self.now());
                 // Anybody can cause this, as often as he likes.
-                tracing::debug!("a call to the control plane was refused: {}", refusal.words);
-                refuse(&refusal)
+                tracing::debug!(refused, "a call to the control plane was refused: {}", refusal.words);
+                // Who may use the socket is no stranger.
+                refuse(if matches!(way, Way::Socket) { &refusal } else { &told })
             }
         }
     }
 
-    /// What is asked, if whoever asks may.
-    async fn take<B>(&self, request: Request<B>, way: Way) -> Result<Asked, Refusal>
+    async fn serve<B>(&self, request: Request<B>, way: Way) -> Result<Result<Value, Fault>, Refusal>
+    where
+        B: Body<Data = Bytes, Error: Error>,
+    {
+        let (asked, caller) = self.take(request, way).await?;
+        // Nobody closes the semaphore.
+        let turn = self.inner.turns.acquire().await;
+        let _turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => return Ok(Err(Fault::broken(error.to_string()))),
+        };
+        if let Some(caller) = caller {
+            // He may have been taken out while he waited.
+            self.check_governs(&caller)?;
+        }
+        Ok(self.carry_out(asked, way).await)
+    }
+
+    /// What is asked, if whoever asks may, and by which key, if that matters.
+    async fn take<B>(&self, request: Request<B>, way: Way) -> Result<(Asked, Option<PublicKey>), Refusal>
     where
         B: Body<Data = Bytes, Error: Error>,
     {
@@ -110,43 +131,49 @@ impl Rpc {
         };
         let config = &self.inner.config;
         let body = read(body, config.body_bytes_max, config.body_time_max).await?;
-        if let Some(event) = signed {
-            check_call(&event, head.method.as_str(), &body)?;
+        if let Some(event) = &signed {
+            check_body(event, &body)?;
+            self.check_governs(&event.pubkey)?;
             let now = self.now();
-            self.admission().admit(&event, config, now)?;
+            self.admission().admit(event, config, now)?;
         }
-        serde_json::from_slice(&body).map_err(|error| {
+        let asked = serde_json::from_slice(&body).map_err(|error| {
             // Its words would repeat what is there, which may be a secret.
             let (line, column) = (error.line(), error.column());
             let form = "{\"method\":\"supportedmethods\",\"params\":[]}";
             let words = format!("this is no call, from line {line}, column {column}, on; write one like {form}");
             Refusal::new(StatusCode::BAD_REQUEST, words)
-        })
+        })?;
+        Ok((asked, signed.map(|event| event.pubkey)))
     }
 
-    /// Who calls: one of the keys that may govern.
+    /// Who calls: one of the keys that may govern. The signature is looked at last, as it costs the most.
     fn identify(&self, head: &Parts, local: SocketAddr, encrypted: bool) -> Result<Verified<Event>, Refusal> {
-        let admins = self.inner.control.desired().admins.clone();
-        if admins.is_empty() {
+        if self.inner.control.desired().admins.is_empty() {
             let words = "nobody may govern this daemon over HTTP: name keys in its settings (control.admins)";
             return Err(Refusal::new(StatusCode::FORBIDDEN, words));
         }
-        let event = signed(&head.headers)?;
-        if !admins.contains(&event.pubkey) {
-            let words = format!("the key {} may not govern this daemon (control.admins)", event.pubkey.to_hex());
-            return Err(Refusal::new(StatusCode::FORBIDDEN, words));
-        }
-        let config = &self.inner.config;
+        let event = claimed(&head.headers)?;
+        self.check_governs(&event.pubkey)?;
+        let (config, now) = (&self.inner.config, self.now());
+        self.admission().check(&event, config, now)?;
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         check_url(&event, config.urls.iter().cloned().chain(addressed(local, encrypted, path)))?;
-        self.admission().check(&event, config, self.now())?;
-        Ok(event)
+        check_method(&event, head.method.as_str())?;
+        self.admission().check_forgeries(config, now)?;
+        proven(event).inspect_err(|_| self.admission().note_forgery(config, now))
     }
 
-    async fn carry_out(&self, asked: Asked, way: Way) -> Result<serde_json::Value, Fault> {
+    fn check_governs(&self, key: &PublicKey) -> Result<(), Refusal> {
+        if self.inner.control.desired().admins.contains(key) {
+            return Ok(());
+        }
+        let words = format!("the key {} may not govern this daemon (control.admins)", key.to_hex());
+        Err(Refusal::new(StatusCode::FORBIDDEN, words))
+    }
+
+    async fn carry_out(&self, asked: Asked, way: Way) -> Result<Value, Fault> {
         let inner = &self.inner;
-        // Nobody closes the semaphore.
-        let _turn = inner.turns.acquire().await.map_err(|error| Fault::broken(error.to_string()))?;
         let result = carry_out(&inner.control, &asked, matches!(way, Way::Socket)).await;
         match &result {
             Ok(_) => tracing::debug!("{} was carried out", asked.method),

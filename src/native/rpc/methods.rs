@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::params::{Param, Params, shown};
-use crate::native::control::{Control, ControlError};
+use crate::native::control::{Control, ControlError, FileFault};
 use crate::peer::{PeerSpec, Rule};
 
 /// A call, as it is written.
@@ -68,6 +68,7 @@ impl From<ControlError> for Fault {
             ControlError::Mistakes(_) => Blame::Call,
             ControlError::UnknownPeer(_) => Blame::Name,
             ControlError::Refused(_) => Blame::Circumstances,
+            ControlError::File(error) if matches!(error.fault, FileFault::Full { .. }) => Blame::Circumstances,
             ControlError::File(_) | ControlError::Stopped => Blame::Us,
         };
         Self { blame, words: error.to_string() }

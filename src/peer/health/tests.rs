@@ -49,12 +49,16 @@ fn with(change: impl FnOnce(&mut RelayReport)) -> RelayReport {
 }
 
 fn gap(reason: GapReason) -> Gap {
-    Gap { filter: FilterKey("00".to_owned()), window: Window::ALL, reason }
+    Gap { filter: FilterKey::of(&spec("a", true).filters[0]), window: Window::ALL, reason }
+}
+
+fn heard(report: Option<&RelayReport>) -> Heard<'_> {
+    report.map_or(Heard::Nothing, Heard::Report)
 }
 
 /// The verdict in a word: that of JSON, or what else it is.
 fn word(report: Option<&RelayReport>) -> String {
-    match PeerVerdict::of(&spec("a", true), report) {
+    match PeerVerdict::of(&spec("a", true), heard(report)) {
         PeerVerdict::Working => "working".to_owned(),
         PeerVerdict::Pending(_) => "pending".to_owned(),
         PeerVerdict::Failing { reason, detail } => {
@@ -89,6 +93,56 @@ fn each_state_of_a_link_has_its_word() {
         assert_eq!(word(Some(&report)), expected, "{report:?}");
     }
     assert_eq!(word(None), "pending");
+    let verdict = PeerVerdict::of(&spec("a", true), Heard::TooLongAgo);
+    assert!(matches!(verdict, PeerVerdict::Pending(why) if why.contains("too long")));
+}
+
+#[test]
+fn rejected_events_are_no_ill_health_and_a_refusal_is_not_always_a_denial() {
+    let rejected = |words: &str| {
+        let reason = GapReason::NotAccepted { events: 1, reason: words.to_owned() };
+        word(Some(&with(|report| report.gaps.push(gap(reason)))))
+    };
+    for words in [
+        "blocked: deleted by its author",
+        "blocked: event marked as protected",
+        "restricted: a protected event (NIP-70) is taken from its author only",
+        "auth-required: this event may only be published by its author",
+        "invalid: restricted tags",
+        "pow: 20 bits needed",
+    ] {
+        assert_eq!(rejected(words), "working", "{words}");
+    }
+    assert_eq!(rejected("restricted: this event is protected here, and your key may not write it"), "access_denied");
+
+    let refused = |words: &str| word(Some(&with(|report| report.gaps.push(gap(GapReason::Refused(words.to_owned()))))));
+    for words in ["error: too many filters", "unsupported: filter", "invalid: bad filter", "", "no"] {
+        assert_eq!(refused(words), "refused", "{words}");
+    }
+    for words in ["restricted: members only", "ERROR: Restricted: members only", "blocked: you", "auth-required: who?"]
+    {
+        assert_eq!(refused(words), "access_denied", "{words}");
+    }
+}
+
+#[test]
+fn what_discovery_lacks_of_the_same_relay_is_not_the_peers_ill_health() {
+    let reason = GapReason::Refused("restricted: not you".to_owned());
+    let filter = FilterKey("00".to_owned());
+    let report = with(|report| report.gaps.push(Gap { filter, window: Window::ALL, reason }));
+    assert_eq!(word(Some(&report)), "working");
+}
+
+#[test]
+fn the_words_of_relays_are_cut_and_those_of_rules_not_told() {
+    let endless = "restricted: ".repeat(1 << 16);
+    let report = with(|report| report.gaps.push(gap(GapReason::Refused(endless))));
+    let health = Health::of([(&spec("a", true), Heard::Report(&report))]);
+    assert!(health.servers_failing[0].detail.len() < 1_000);
+    let report = with(|report| report.denied = vec![KEY.to_owned(), KEY.to_owned()]);
+    let health = Health::of([(&spec("a", true), Heard::Report(&report))]);
+    let detail = &health.servers_failing[0].detail;
+    assert!(detail.contains("2 filters") && !detail.contains(KEY), "{detail}");
 }
 
 #[test]
@@ -126,7 +180,7 @@ fn each_failure_has_its_own_code() {
 fn a_url_without_encryption_fails_before_anything_is_tried() {
     let mut spec = spec("a", true);
     spec.url = RelayUrl::parse("ws://a.example").unwrap();
-    let health = Health::of([(&spec, None)]);
+    let health = Health::of([(&spec, Heard::Nothing)]);
     assert_eq!(health.status, HealthStatus::Failing);
     assert_eq!(health.servers_failing[0].reason.to_string(), "tls_required");
 }
@@ -142,7 +196,8 @@ fn sync_works_only_if_it_does_with_every_peer_that_is_enabled() {
         phase: Phase::Waiting,
         ..live(id)
     };
-    let health = |a: Option<&RelayReport>, b: Option<&RelayReport>| Health::of(peers.iter().zip([a, b, None]));
+    let health =
+        |a: Option<&RelayReport>, b: Option<&RelayReport>| Health::of(peers.iter().zip([a, b, None].map(heard)));
     let (a, b) = (live("a"), live("b"));
 
     let both = health(Some(&a), Some(&b));
@@ -152,7 +207,7 @@ fn sync_works_only_if_it_does_with_every_peer_that_is_enabled() {
     assert_eq!(health(Some(&a), Some(&down("b"))).status, HealthStatus::Degraded);
     assert_eq!(health(None, Some(&down("b"))).status, HealthStatus::Degraded, "nothing is known to be wrong with a");
     assert_eq!(health(Some(&down("a")), Some(&down("b"))).status, HealthStatus::Failing);
-    assert_eq!(Health::of([(&peers[2], None)]).status, HealthStatus::Idle);
+    assert_eq!(Health::of([(&peers[2], Heard::Nothing)]).status, HealthStatus::Idle);
     assert_eq!(Health::of([]).status, HealthStatus::Idle);
 
     let json = serde_json::to_value(health(Some(&a), Some(&down("b")))).unwrap();

@@ -120,6 +120,8 @@ impl PeerSpec {
     pub const OVERLAP_SECS_DEFAULT: u64 = 300;
     /// The longest overlap, in seconds: a year.
     pub const OVERLAP_SECS_MAX: u64 = 365 * 24 * 3600;
+    /// The most levels of lists and objects in [`PeerSpec::metadata`].
+    pub const METADATA_DEPTH_MAX: usize = 32;
     /// The longest name, in characters.
     pub const ID_CHARS_MAX: usize = 64;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 use url::Host;
 
@@ -194,9 +195,23 @@ fn pin(tls: &mut Fields<'_>, index: usize, json: &str) -> Option<Pin> {
 
 fn metadata(fields: &mut Fields<'_>) -> Metadata {
     let Some(raw) = fields.raw("metadata") else { return Metadata::default() };
-    let is_object = raw.get().starts_with('{');
-    if !is_object {
-        fields.fault("metadata", "it is no object; write any JSON object, like {\"owner\":\"us\"}");
-    }
+    let form =
+        format!("any JSON object, like {{\"owner\":\"us\"}}, of {} levels at most", PeerSpec::METADATA_DEPTH_MAX);
+    // Whoever is told of the peer must be able to read it, too.
+    fields.read("metadata", &raw, &form, |value| match value {
+        Value::Object(_) if depth(value) <= PeerSpec::METADATA_DEPTH_MAX => Ok(()),
+        Value::Object(_) => Err(Some("it is nested too deeply".to_owned())),
+        _ => Err(Some("it is no object".to_owned())),
+    });
     Metadata(raw)
+}
+
+/// How many levels of lists and objects there are.
+fn depth(value: &Value) -> usize {
+    let deepest = match value {
+        Value::Array(values) => values.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + deepest.unwrap_or(0)
 }

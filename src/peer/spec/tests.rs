@@ -206,7 +206,7 @@ fn spec() -> impl Strategy<Value = PeerSpec> {
         Just("{}".to_owned()),
         (any::<f64>(), any::<u64>()).prop_map(|(x, n)| format!("{{ \"x\": [{x:?}, {n}{n}],\n\t\"é\":null }}"))
     ];
-    let metadata = metadata.prop_filter("it is JSON", |json| serde_json::from_str::<&RawValue>(json).is_ok());
+    let metadata = metadata.prop_filter("it is JSON", |json| serde_json::from_str::<serde_json::Value>(json).is_ok());
     (names, key(), field, directions, modes, vec(filter(), 1..4), 0..=PeerSpec::OVERLAP_SECS_MAX, auth, tls(), metadata)
         .prop_map(|((id, url, enabled), auth_pubkey, field, direction, mode, filters, overlap, auth, tls, metadata)| {
             PeerSpec {
@@ -224,6 +224,31 @@ fn spec() -> impl Strategy<Value = PeerSpec> {
                 metadata: Metadata(RawValue::from_string(metadata).unwrap()),
             }
         })
+}
+
+#[test]
+fn metadata_that_cannot_be_told_again_is_refused() {
+    let spec = |metadata: &str| {
+        let json = format!(
+            r#"{{"id":"a","url":"wss://a.example","auth_pubkey":"{0}","filters":[{{"kinds":[1]}}],
+                "tls":{{"pins":[{{"type":"spki_sha256","value":"{0}"}}]}},"metadata":{metadata}}}"#,
+            "aa4fc8665f5696e33db7e1a572e3b0f5b3d615837b0f362dcb1c8068b098c7b4"
+        );
+        PeerSpec::parse(&json)
+    };
+    let nested = |depth: usize| format!("{{\"x\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    for (metadata, words) in [
+        (r#"{"x":1e999}"#.to_owned(), "out of range"),
+        (nested(PeerSpec::METADATA_DEPTH_MAX + 1), "too deeply"),
+        (nested(1_000), "recursion"),
+        ("[]".to_owned(), "no object"),
+    ] {
+        let mistakes = spec(&metadata).unwrap_err().0;
+        let mistake = mistakes.iter().find(|mistake| mistake.path == "metadata").expect("it is named");
+        assert!(mistake.reason.contains(words), "{mistake}");
+    }
+    let spec = spec(&nested(PeerSpec::METADATA_DEPTH_MAX)).unwrap();
+    assert!(serde_json::to_value(&spec).is_ok());
 }
 
 proptest! {

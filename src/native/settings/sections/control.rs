@@ -25,6 +25,7 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
         file_bytes_max,
         lock_wait,
         marks_interval,
+        report_age_max,
         orders_max,
     } = bounds;
     let RpcConfig {
@@ -32,8 +33,10 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
         body_bytes_max,
         body_time_max,
         auth_age_max,
+        auth_ahead_max,
         auth_ids_max,
         calls_per_minute_max,
+        refusals_per_minute_max,
         calls_max,
         socket_connections_max,
         socket_time_max,
@@ -62,12 +65,27 @@ pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {
         "Another process that has the files, as a command has for a moment, is waited for so long.",
     );
     keys.duration("marks_interval", marks_interval, "What happened last at peers is written down at most so often.");
+    keys.duration(
+        "report_age_max",
+        report_age_max,
+        "Health does not go by what was heard of a peer longer ago than this; more than sync.progress_interval.",
+    );
     keys.count("orders_max", orders_max, "Orders, like that to sync at once, that wait.");
     keys.bytes("body_bytes_max", body_bytes_max, "The size of a call.");
     keys.duration("body_time_max", body_time_max, "All of a call must have come within this time.");
-    keys.duration("auth_age_max", auth_age_max, "The time of a call's signature may be off by this, either way.");
+    keys.duration("auth_age_max", auth_age_max, "The signature of a call may be so old.");
+    keys.duration_or_zero(
+        "auth_ahead_max",
+        auth_ahead_max,
+        "And it may be dated ahead of our clock by this. As long after a restart, calls have to wait.",
+    );
     keys.count("auth_ids_max", auth_ids_max, "Signatures that are remembered, so that none is taken twice.");
     keys.count("calls_per_minute_max", calls_per_minute_max, "Calls over HTTP in a minute.");
+    keys.count(
+        "refusals_per_minute_max",
+        refusals_per_minute_max,
+        "Calls over HTTP in a minute that are refused with a reason, and signatures that are checked in vain.",
+    );
     keys.count("calls_max", calls_max, "Calls that are carried out at once.");
     keys.count("socket_connections_max", socket_connections_max, "Connections open at once to the socket.");
     keys.duration("socket_time_max", socket_time_max, "A connection to the socket lasts no longer than this.");

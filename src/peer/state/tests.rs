@@ -1,0 +1,104 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::engine::Phase;
+use crate::peer::{Tally, WORDS_CHARS_MAX};
+use crate::protocol::RelayUrl;
+use crate::relay::HealthState;
+
+fn report(change: impl FnOnce(&mut RelayReport)) -> RelayReport {
+    let mut report = RelayReport {
+        relay: RelayUrl::parse("wss://a.example").unwrap(),
+        phase: Phase::Live,
+        health: HealthState::Healthy,
+        connected: true,
+        failures: 0,
+        next_try_secs: None,
+        live_refused: None,
+        methods: vec![],
+        fallbacks: BTreeMap::new(),
+        relied_on_secs: None,
+        counters: Counters::default(),
+        complete: true,
+        gaps: vec![],
+        gaps_dropped: 0,
+        last_error: None,
+        failure: None,
+        auth_refused: None,
+        denied: vec![],
+        moments: Moments::default(),
+    };
+    change(&mut report);
+    report
+}
+
+fn failed(failures: u32, words: &str, kind: Option<FailureKind>) -> RelayReport {
+    report(|report| {
+        (report.failures, report.failure, report.last_error) = (failures, kind, Some(words.to_owned()));
+    })
+}
+
+/// The last error after each of `reports`, which are made ten seconds apart.
+fn errors(reports: &[RelayReport]) -> Vec<Option<(String, Option<FailureKind>, u64)>> {
+    let (mut marks, mut before) = (PeerMarks::default(), None);
+    let observe = |(number, report): (usize, &RelayReport)| {
+        marks.observe(report, before.as_ref(), 10 * number as u64);
+        before = Some(Glimpse::of(report));
+        marks.last_error.clone().map(|error| (error.text, error.kind, error.at_secs))
+    };
+    reports.iter().enumerate().map(observe).collect()
+}
+
+#[test]
+fn a_failure_has_the_time_and_kind_of_itself_and_not_of_the_recovery() {
+    let (refused, lost) = (Some(FailureKind::ConnectionRefused), Some(FailureKind::ConnectionLost));
+    let error = |words: &str, kind, at| Some((words.to_owned(), kind, at));
+    let seen = errors(&[
+        failed(1, "refused", refused),
+        failed(0, "refused", None),
+        failed(1, "lost", lost),
+        report(|report| {
+            (report.failures, report.failure, report.last_error) = (1, lost, Some("lost".to_owned()));
+            report.auth_refused = Some("not you".to_owned());
+        }),
+        // Authentication is accepted, and what had failed before it is still told of.
+        failed(0, "lost", None),
+        // The same failure, much later.
+        failed(1, "lost", lost),
+        failed(2, "lost", lost),
+    ]);
+    let auth = error("not you", Some(FailureKind::AuthRefused), 30);
+    assert_eq!(seen[..2], [error("refused", refused, 0), error("refused", refused, 0)]);
+    assert_eq!(seen[2..5], [error("lost", lost, 20), auth.clone(), auth]);
+    assert_eq!(seen[5..], [error("lost", lost, 50), error("lost", lost, 60)]);
+}
+
+#[test]
+fn what_was_before_the_peer_was_is_not_its() {
+    let old = report(|report| {
+        (report.failures, report.last_error) = (1, Some("of another".to_owned()));
+        report.moments.connected_secs = Some(5);
+        (report.counters.connections, report.counters.received) = (3, 100);
+    });
+    let base = Glimpse::of(&old);
+    let mut marks = PeerMarks::default();
+    assert!(!marks.observe(&old, Some(&base), 10), "{marks:?}");
+    let mut new = old;
+    (new.counters.connections, new.counters.received, new.moments.eose_secs) = (5, 107, Some(9));
+    assert!(marks.observe(&new, Some(&base), 20));
+    assert_eq!(
+        (marks.last_error.as_ref(), marks.moments.connected_secs, marks.moments.eose_secs),
+        (None, None, Some(9))
+    );
+    let tally = Tally::since(Some(&base), &Glimpse::of(&new), false);
+    assert_eq!((tally.events_received, tally.reconnects), (7, 1));
+    // With an engine before it, each connection is one that was made again.
+    assert_eq!(Tally::since(None, &Glimpse::of(&new), true).reconnects, 5);
+}
+
+#[test]
+fn words_without_end_are_not_kept() {
+    let mut marks = PeerMarks::default();
+    marks.observe(&failed(1, &"x".repeat(1 << 20), None), None, 1);
+    assert_eq!(marks.last_error.unwrap().text.chars().count(), WORDS_CHARS_MAX);
+}
