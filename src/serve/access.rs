@@ -84,8 +84,8 @@ impl Server {
         let changes = rules.changes_since(&older);
         let mut waiting = Vec::new();
         for (id, client) in &mut self.clients {
-            if !rules.is_open() {
-                // As for those that connect by now: who may see more is to say who it is.
+            if self.config.challenges_early && !rules.is_open() {
+                // As for those that connect from now on.
                 client.challenge(&mut self.out);
             }
             if changes.spare(&client.keys) {

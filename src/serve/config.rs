@@ -28,6 +28,9 @@ pub struct ServeConfig {
     pub identity: Option<PublicKey>,
     /// Only authenticated clients (NIP-42) may read and write.
     pub auth_required: bool,
+    /// While anything is protected, challenge clients as soon as they connect, not only once they are refused something. What
+    /// is hidden from strangers is left out of wide requests without a word, so who may see more is to say who it is first.
+    pub challenges_early: bool,
     /// How far the time of an AUTH event may be off, either way.
     pub auth_age_max: Duration,
     /// AUTH messages a connection; one more ends it, because each costs a signature check.
@@ -106,6 +109,7 @@ impl Default for ServeConfig {
             access: Arc::default(),
             identity: None,
             auth_required: false,
+            challenges_early: true,
             auth_age_max: Duration::from_secs(600),
             auth_attempts_max: 32,
             judged: false,

@@ -148,8 +148,7 @@ impl Server {
     fn opened(&mut self, id: ClientId, challenge: String) {
         self.counters.clients += 1;
         let mut client = Client::new(id, challenge);
-        // What is hidden from strangers is left out without a word: who may see more is to say so before it asks.
-        if self.config.auth_required || !self.config.access.is_open() {
+        if self.config.auth_required || self.config.challenges_early && !self.config.access.is_open() {
             client.challenge(&mut self.out);
         }
         self.clients.insert(id, client);

@@ -312,3 +312,14 @@ fn a_relay_with_protected_events_says_that_writes_are_restricted() {
     let config = ServeConfig { identity, ..ServeConfig::default() };
     assert_eq!(config.relay_info().relay_key, identity.map(|key| key.to_hex()));
 }
+
+/// Who may see more is to say who it is before it asks: what is hidden is left out without a word.
+#[test]
+fn where_something_is_protected_clients_are_challenged_at_once() {
+    let mut world = World::new(ServeConfig { challenges_early: true, ..ServeConfig::default() });
+    assert_eq!(world.heard(ALICE), [""; 0]);
+    set_access(&mut world, rules());
+    assert_eq!((world.heard(ALICE), world.heard(BOB)), (vec![challenge()], vec![challenge()]));
+    set_access(&mut world, AccessRules::default());
+    assert_eq!(world.heard(ALICE), [""; 0]);
+}

@@ -37,6 +37,7 @@ async fn rules_that_change_take_effect_on_open_connections() {
     let mut config = guarded(rules());
     // The service's clock is this machine's; the events' is fixed.
     config.auth_age_max = std::time::Duration::from_secs(u64::MAX / 4);
+    config.challenges_early = false;
     let events = [secret(1, "x").sign(), note(2).sign()];
     let service = service_with(config, &events).await;
     let (mut reader, mut stranger) = (Client::connect(&service).await, Client::connect(&service).await);

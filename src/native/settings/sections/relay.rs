@@ -35,6 +35,11 @@ pub(super) fn relay(settings: &mut RelaySettings, walker: &mut dyn Walker) {
     );
     keys.hex_key("pubkey", &mut serve.pubkey, "Its administrator's public key.");
     keys.key("auth_required", &mut serve.auth_required, "Serve authenticated clients only (NIP-42).");
+    keys.key(
+        "challenges_early",
+        &mut serve.challenges_early,
+        "While events are protected, ask clients who they are before they ask.",
+    );
     keys.key("negentropy", &mut serve.negentropy, "Answer set reconciliation (NIP-77).");
     keys.key("eose_hints", &mut serve.eose_hints, "Say in EOSE whether there is more (NIP-67).");
 }
@@ -105,6 +110,7 @@ fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
         pubkey: _,
         urls: _,
         auth_required: _,
+        challenges_early: _,
         negentropy: _,
         eose_hints: _,
         // Whether discovery decides what is wanted.
