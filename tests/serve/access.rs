@@ -212,7 +212,7 @@ fn a_rule_taken_back_ends_what_it_allowed() {
         [
             format!(r#"["CLOSED","named","{FORBIDDEN}"]"#),
             format!(r#"["NEG-ERR","named","{FORBIDDEN}"]"#),
-            r#"["NEG-ERR","wide","closed: the access rules have changed, open it again"]"#.into(),
+            r#"["NEG-ERR","wide","error: the access rules have changed, ask again"]"#.into(),
         ]
     );
     assert_eq!(world.heard(BOB), [""; 0]);

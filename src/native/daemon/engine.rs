@@ -157,7 +157,7 @@ pub(super) async fn begin(shared: &Shared, commands: &mut Commands) -> Result<()
     bring_rules(shared, commands, &mut rules).await?;
     // And so does a change of the control plane.
     let mut told = shared.told.lock().await;
-    steward::bring(&shared.control.desired(), commands, &mut told).await?;
+    steward::bring(shared, &shared.control.desired(), commands, &mut told).await?;
     shared.link.send_replace(Some(commands.clone()));
     if settings.discovery.enabled {
         shared.change_news(|news| news.index = Stage::Ready);

@@ -37,14 +37,23 @@ fn identity(desired: &Desired) -> Option<PublicKey> {
 }
 
 /// Tells the engine what it goes by from now on, as far as it does not know it: by `told`. Rules come before the peers
-/// that they are about.
+/// that they are about. Where other events are protected than before, discovery has to do with others: then a new engine
+/// is to read all that is held.
 ///
 /// # Errors
 /// There is no engine any more.
-pub(super) async fn bring(desired: &Desired, commands: &mut Commands, told: &mut Told) -> Result<(), String> {
+pub(super) async fn bring(
+    shared: &Shared,
+    desired: &Desired,
+    commands: &mut Commands,
+    told: &mut Told,
+) -> Result<(), String> {
     if told.access != desired.access {
         tell(commands, Command::SetAccess(desired.access.clone())).await?;
-        told.access = desired.access.clone();
+        let before = std::mem::replace(&mut told.access, desired.access.clone());
+        if shared.settings().discovery.enabled && before.protected() != desired.access.protected() {
+            shared.outdate();
+        }
     }
     if told.identity != identity(desired) {
         tell(commands, Command::Renew).await?;
@@ -74,7 +83,7 @@ pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService
 
 async fn bring_changes(shared: &Shared, service: Option<&RelayService>) {
     let mut desired = shared.control.watch();
-    let mut served = None;
+    let mut served = Served::default();
     // Whoever changes something has the other end, and so have we.
     while desired.changed().await.is_ok() {
         let desired = desired.borrow_and_update().clone();
@@ -97,11 +106,25 @@ async fn save_marks(shared: &Shared) {
     }
 }
 
-/// Tells the relay service; `served`: the rules that it goes by, if that is known.
-async fn serve(service: &RelayService, desired: &Desired, served: &mut Option<Arc<AccessRules>>) {
+/// What the relay service was told; `None` if that is not known.
+#[derive(Debug, Default)]
+struct Served {
+    access: Option<Arc<AccessRules>>,
+    peers: Option<Arc<BTreeMap<PublicKey, Arc<str>>>>,
+}
+
+/// Tells the relay service.
+async fn serve(service: &RelayService, desired: &Desired, served: &mut Served) {
     service.set_identity(identity(desired));
-    if served.as_ref() != Some(&desired.access) && service.set_access(desired.access.clone()).await {
-        *served = Some(desired.access.clone());
+    if served.access.as_ref() != Some(&desired.access) && service.set_access(desired.access.clone()).await {
+        served.access = Some(desired.access.clone());
+    }
+    let peers = Some(Arc::new(desired.peer_keys()));
+    if served.peers != peers
+        && let Some(keys) = &peers
+        && service.set_peers(keys.clone()).await
+    {
+        served.peers = peers;
     }
 }
 
@@ -111,7 +134,7 @@ async fn lead(shared: &Shared, desired: &Desired) {
     // An engine that is being built hears of all that holds before it is linked.
     let commands = shared.link.borrow().clone();
     if let Some(mut commands) = commands
-        && let Err(error) = bring(desired, &mut commands, &mut told).await
+        && let Err(error) = bring(shared, desired, &mut commands, &mut told).await
     {
         tracing::debug!("what has changed waits for the next engine: {error}");
     }

@@ -138,7 +138,7 @@ fn a_revoked_rule_holds_at_once_in_both_directions() {
     let own = note(pair.world.now().unix_secs).kind(5000).content("own").sign();
     pair.world.give(engine, std::slice::from_ref(&own));
     let origin = relaysync::engine::Origin::Client;
-    pair.world.command(engine, Command::Accepted { events: vec![own.clone()], origin });
+    pair.world.command(engine, Command::Accepted { events: vec![own.clone()], origin, brought: Default::default() });
     pair.world.set_access(engine, rules([]));
     pair.secs(60);
     let later = note(pair.world.now().unix_secs).kind(5000).content("later").sign();
