@@ -111,9 +111,9 @@ impl<'f> Region<'f> {
 
     /// Does each event in it satisfy one of `rules`? Takes what it has looked at from `values_left`, and does not say so
     /// once nothing is left.
-    fn is_covered<'r>(self, rules: impl Iterator<Item = &'r Filter>, values_left: &mut usize) -> bool {
+    fn is_covered<'r>(&self, rules: impl Iterator<Item = &'r Filter>, values_left: &mut usize) -> bool {
         let rules: Vec<&Filter> = rules.filter(|rule| has_no_more(rule) && !is_void(rule)).collect();
-        let mut regions = vec![(self, rules)];
+        let mut regions = vec![(self.clone(), rules)];
         while let Some((region, mut rules)) = regions.pop() {
             let cost = region.values() + rules.len();
             let Some(left) = values_left.checked_sub(cost) else { return false };

@@ -51,7 +51,7 @@ fn add_relay(setup: &mut Setup, dice: &mut Dice, number: u8, events: &[Event]) {
     setup.place(dice, &url, &held, (number > 0).then(pool), |config| {
         config.auth_attempts_max = usize::MAX;
         config.identity = Some(identity);
-        config.judged = number % 2 == 0;
+        config.judged = number.is_multiple_of(2);
         config.access = access.into();
     });
     // The first relay has no fault.

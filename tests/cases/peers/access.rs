@@ -155,6 +155,21 @@ fn a_revoked_rule_holds_at_once_in_both_directions() {
     assert_eq!(pair.world.relay(&relay).attempts.len(), 1, "the link stands");
 }
 
+/// A peer that has published something to our own relay service has it.
+#[test]
+fn what_a_peer_has_brought_as_a_client_is_not_sent_back_to_it() {
+    for bringer in [None, Some("another"), Some("peer")] {
+        let mut pair = Pair::joined(peer(&[]), peering());
+        let event = note(pair.world.now().unix_secs).kind(5000).content("brought").sign();
+        pair.world.give(pair.engine, std::slice::from_ref(&event));
+        let brought = bringer.map(|name| (event.id.to_bytes(), name.into())).into_iter().collect();
+        let origin = relaysync::engine::Origin::Client;
+        pair.world.command(pair.engine, Command::Accepted { events: vec![event.clone()], origin, brought });
+        pair.secs(5);
+        assert_eq!(pair.gave(&[event]), bringer != Some("peer"), "{bringer:?}\n{}", pair.world.trace());
+    }
+}
+
 /// What was dropped while it was forbidden is fetched once it is not, whatever its date, also after a restart.
 #[test]
 fn nothing_forbidden_is_taken_for_held() {
