@@ -60,7 +60,10 @@ impl Planned {
         let now = self.now;
         let engine = &mut self.engine;
         timed(|| {
-            engine.handle(Input::Command(Command::Accepted { events, origin: Origin::Held }), now);
+            engine.handle(
+                Input::Command(Command::Accepted { events, origin: Origin::Held, brought: Default::default() }),
+                now,
+            );
             engine.handle(Input::Tick, now);
         })
     }

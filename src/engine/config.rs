@@ -167,6 +167,8 @@ pub struct Config {
     pub auth_futile_max: u32,
     /// Refusals of one history's pages that are followed by another try.
     pub refusals_max: u32,
+    /// Requests of one history that are made anew because the relay says that its rules have changed meanwhile.
+    pub changes_max: u32,
     /// How often an event offered by the relay is asked for by id before it is reported as not delivered.
     pub ids_attempts_max: u8,
     /// Ids found lacking and not asked for yet, beyond which a reconciliation pauses.
@@ -269,6 +271,7 @@ impl Default for Config {
             commit_delay: Duration::from_millis(100),
             auth_futile_max: 2,
             refusals_max: 1,
+            changes_max: 8,
             ids_attempts_max: 2,
             ids_waiting_max: 8_192,
             page_cap_plausible_min: 20,

@@ -1,12 +1,17 @@
 //! Discovery inside the engine: what is stored is observed, what follows from it becomes interests, and what comes from
 //! relays is judged before it is checked.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::refused::Refused;
+use super::relay::Relay;
 use super::{Direction, Engine, Notice, RelayOptions};
 use crate::discover::{DiscoverConfig, Discovery};
 use crate::engine::Effect;
 use crate::ingest::Source;
-use crate::protocol::Event;
+use crate::plan::Interest;
+use crate::protocol::{Event, RelayUrl};
 
 /// How relays are synced that were discovered: followed, downwards.
 pub(super) const DISCOVERED: RelayOptions =
@@ -24,11 +29,12 @@ pub enum Origin {
 
 impl Engine {
     /// Events that are held now and that no relay of ours has brought.
-    pub(super) fn accept(&mut self, events: &[Event], origin: Origin) {
+    pub(super) fn accept(&mut self, events: &[Event], origin: Origin, brought: &BTreeMap<[u8; 32], Arc<str>>) {
         for event in events {
             self.observe(event);
             if origin == Origin::Client {
-                self.pass_on(event, None);
+                let peer = brought.get(event.id.as_bytes());
+                self.pass_on(event, |relay| peer.is_some_and(|peer| relay.is_peer(peer)));
             }
         }
     }
@@ -37,12 +43,13 @@ impl Engine {
     pub(super) fn handle_stored(&mut self, stored: Vec<(Source, Event)>) {
         for (source, event) in stored {
             self.observe(&event);
-            self.pass_on(&event, Some(source.relay));
+            self.pass_on(&event, |relay| relay.number() == source.relay);
         }
     }
 
+    /// What is protected, discovery has no part in: what follows from it would tell strangers of it.
     fn observe(&mut self, event: &Event) {
-        let Some(discovery) = &mut self.discovery else { return };
+        let Some(discovery) = self.discovery.as_mut().filter(|_| !self.access.protects(event)) else { return };
         discovery.observe(event, self.now.instant);
         let wanted = discovery.layer_one_with(event);
         for (relay, seconds) in self.refused.release(&wanted) {
@@ -51,8 +58,9 @@ impl Engine {
     }
 
     /// Relays that are published to get what others bring.
-    fn pass_on(&mut self, event: &Event, from: Option<usize>) {
-        let up: Vec<usize> = self.up.iter().copied().filter(|number| Some(*number) != from).collect();
+    fn pass_on(&mut self, event: &Event, has_brought: impl Fn(&Relay) -> bool) {
+        let is_meant = |number: &usize| self.relays.get(*number).is_some_and(|relay| !has_brought(relay));
+        let up: Vec<usize> = self.up.iter().copied().filter(is_meant).collect();
         for number in up {
             self.with_relay(number, |relay, ctx| {
                 relay.offer_stored(event, ctx);
@@ -61,11 +69,14 @@ impl Engine {
         }
     }
 
-    /// Says of each event whether it is wanted.
+    /// Says of each event whether it is wanted. What is protected is for the access rules to let in, and makes nothing
+    /// else wanted: the answer would tell of it.
     pub(super) fn judge(&mut self, ticket: u64, events: &[Event]) {
-        let judge = |event| match &mut self.discovery {
-            Some(discovery) => discovery.judge(event).err().map(|objection| objection.to_string()),
-            None => None,
+        let judge = |event: &Event| match &mut self.discovery {
+            Some(discovery) if !self.access.protects(event) => {
+                discovery.judge(event).err().map(|objection| objection.to_string())
+            }
+            _ => None,
         };
         let objections = events.iter().map(judge).collect();
         self.out.push_back(Effect::Notify(Notice::Judged { ticket, objections }));
@@ -83,6 +94,23 @@ impl Engine {
         if before != rules {
             self.refused = Refused::default();
             (0..self.relays.len()).for_each(|number| self.with_relay(number, |relay, ctx| relay.handle_rules(ctx)));
+        }
+    }
+
+    /// Something is protected that was not: what followed from it is asked for no more. Which that was is not known any
+    /// more, so discovery begins anew, and waits to be told of all that is held.
+    pub(super) fn forget_observed(&mut self) {
+        let Some(discovery) = &mut self.discovery else { return };
+        let mut gone: BTreeMap<RelayUrl, Vec<Interest>> =
+            discovery.flush().into_iter().map(|change| (change.relay, change.removed)).collect();
+        for relay in self.by_url.keys() {
+            gone.entry(relay.clone()).or_default().extend(discovery.interests_of(relay));
+        }
+        *discovery = Discovery::new(discovery.config().clone(), self.now.instant);
+        self.awaits_held = true;
+        for (relay, interests) in gone.into_iter().filter(|(_, interests)| !interests.is_empty()) {
+            let Some(number) = self.by_url.get(&relay).copied() else { continue };
+            self.with_relay(number, |relay, ctx| relay.change_interests(Vec::new(), &interests, relay.options(), ctx));
         }
     }
 

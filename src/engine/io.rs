@@ -1,6 +1,6 @@
 //! What goes into the engine and what comes out of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Origin, RelayOptions, RelayReport, Sizes};
@@ -51,7 +51,9 @@ pub enum Command {
         /// The terms, and what is synced; `None` for a relay like any other.
         peering: Option<Box<Peering>>,
     },
-    /// These rules hold from now on, for everything that is under way, too.
+    /// These rules hold from now on, for everything that is under way, too. Discovery has no part in what is protected. What
+    /// followed from events that are protected only now is asked for no more: the index begins anew, and waits for what is
+    /// held ([`Command::Accepted`], [`Command::AllHeld`]). It is to be told of what is no longer protected, too.
     SetAccess(Arc<AccessRules>),
     /// We are somebody else from now on: relays that know who we are (NIP-42) are connected to anew, at once.
     Renew,
@@ -68,6 +70,9 @@ pub enum Command {
         events: Vec<Event>,
         /// Where they come from.
         origin: Origin,
+        /// The names of the peers that have brought some of them, as clients of our own relay service: they are not
+        /// published to who has brought them.
+        brought: BTreeMap<[u8; 32], Arc<str>>,
     },
     /// All that was held has been told of by [`Command::Accepted`]: discovery may begin, where it
     /// [waits](super::Config::awaits_held) for that.

@@ -289,7 +289,7 @@ impl Engine {
             Command::Renew => self.each_relay(|relay, ctx| relay.handle_new_key(ctx)),
             Command::SyncNow { relay } => self.sync_now(&relay),
             Command::Discover(config) => self.discover(*config),
-            Command::Accepted { events, origin } => self.accept(&events, origin),
+            Command::Accepted { events, origin, brought } => self.accept(&events, origin, &brought),
             Command::AllHeld => self.awaits_held = false,
             Command::Judge { ticket, events } => self.judge(ticket, &events),
             Command::Wake => self.wake(),

@@ -21,7 +21,11 @@ impl Engine {
 
     /// These rules hold from now on, for everything that is under way, too.
     pub(super) fn set_access(&mut self, access: Arc<AccessRules>) {
-        if std::mem::replace(&mut self.access, access) != self.access {
+        let before = std::mem::replace(&mut self.access, access);
+        if before != self.access {
+            if self.access.changes_since(&before).is_stricter {
+                self.forget_observed();
+            }
             self.each_relay(|relay, ctx| {
                 relay.handle_rights(ctx);
                 relay.pump(ctx);

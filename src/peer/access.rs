@@ -182,9 +182,21 @@ impl AccessRules {
     }
 
     /// Does `filter` ask for protected events by name: for one of its kinds (or in all, if it has none), is everything
-    /// that it selects protected by one and the same filter?
+    /// that it selects protected, by one filter or by several together?
+    ///
+    /// That is told from the conditions alone, as in [`covers`](Self::covers) and within the same bound.
     pub fn names(&self, filter: &Filter) -> bool {
-        self.protected.iter().any(|protected| subset::names(filter, protected))
+        subset::names(filter, &self.protected)
+    }
+
+    /// Is everything protected that `filter` selects? Told as in [`names`](Self::names).
+    pub fn protects_all(&self, filter: &Filter) -> bool {
+        subset::lies_within(filter, &self.protected)
+    }
+
+    /// May some of what `filter` selects be protected? Tags are not looked at: an event can have any beside those.
+    pub fn may_protect(&self, filter: &Filter) -> bool {
+        self.protected.iter().any(|protected| subset::meet(filter, protected))
     }
 
     /// How a filter of whoever has authenticated as `keys` is to be answered. It depends on filter and rules only, never
@@ -216,13 +228,13 @@ impl AccessRules {
         View::new(self.protected.clone(), shown)
     }
 
-    /// A number for these rules, the same wherever and whenever it is asked for: what was synced under other rules is
-    /// known by it. Zero while nothing is protected.
-    pub fn digest(&self) -> u64 {
+    /// A number for what a key, or nobody, may write by these rules, the same wherever and whenever it is asked for: what
+    /// was synced under other rules is known by it. Zero while nothing is protected.
+    pub fn digest(&self, principal: Option<PublicKey>) -> u64 {
         if self.is_open() {
             return 0;
         }
-        let rules: Vec<&Rule> = self.rules.iter().collect();
+        let rules: Vec<&Rule> = principal.iter().flat_map(|key| self.granted(*key, Capability::SyncWrite)).collect();
         let json = serde_json::to_vec(&(&*self.protected, rules)).expect("rules have only strings and numbers");
         let hash = sha256::Hash::hash(&json).to_byte_array();
         u64::from_be_bytes(std::array::from_fn(|place| hash[place])).max(1)

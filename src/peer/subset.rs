@@ -43,46 +43,37 @@ pub(crate) fn narrowed(filter: &Filter, other: &Filter) -> Filter {
     window.apply(&bare)
 }
 
-/// Does `filter` name what satisfies `whole`: for one of its kinds, or for all of them if it has none, does everything
-/// that it selects satisfy `whole`?
-pub(crate) fn names(filter: &Filter, whole: &Filter) -> bool {
-    let has_such_kind = match (&filter.kinds, &whole.kinds) {
-        (_, None) => true,
-        (None, Some(_)) => false,
-        (Some(kinds), Some(wholes)) => !kinds.is_disjoint(wholes),
-    };
-    let lies_within = |(name, values)| filter.generic_tags.get(name).is_some_and(|own| own.is_subset(values));
-    has_such_kind
-        && has_no_more(whole)
-        && !is_void(filter)
-        && is_within(filter.authors.as_ref(), whole.authors.as_ref())
-        && whole.generic_tags.iter().all(lies_within)
+/// Does `filter` name what satisfies one of `wholes`: for one of its kinds, or for all of them if it has none, does
+/// everything that it selects satisfy one of them? Never says so if it does not; says so if it does, as far as
+/// [`COVER_VALUES_MAX`] goes.
+pub(crate) fn names(filter: &Filter, wholes: &[Filter]) -> bool {
+    if wholes.is_empty() || is_void(filter) {
+        return false;
+    }
+    let all = Region::of_one(filter);
+    let Some(kinds) = &filter.kinds else { return lies_within(filter, wholes) };
+    let has_kind = |whole: &&Filter, kind: &Kind| whole.kinds.as_ref().is_none_or(|kinds| kinds.contains(kind));
+    let of_kind = |kind: &Kind| Region { kinds: Some(Cow::Owned([*kind].into())), ..all.clone() };
+    let named = |kind: &&Kind| wholes.iter().any(|whole| has_kind(&whole, kind));
+    let mut values_left = COVER_VALUES_MAX;
+    kinds.iter().filter(named).any(|kind| {
+        let of_kind = of_kind(kind);
+        // Most are protected by one filter, which costs nothing to find out.
+        let is_within_one = wholes.iter().filter(|whole| has_no_more(whole)).any(|whole| of_kind.lies_within(whole));
+        is_within_one || of_kind.is_covered(wholes.iter(), &mut values_left)
+    })
+}
+
+/// Does everything that `filter` selects satisfy one of `wholes`? Told as in [`names`].
+pub(crate) fn lies_within(filter: &Filter, wholes: &[Filter]) -> bool {
+    !is_void(filter) && Region::of_one(filter).is_covered(wholes.iter(), &mut COVER_VALUES_MAX.clone())
 }
 
 /// Does everything that satisfies both `filter` and `part` satisfy one of `rules`, too? Never says so if it does not;
 /// says so if it does, as far as [`COVER_VALUES_MAX`] goes and unless it took all 65,536 kinds one by one.
 pub(crate) fn is_covered<'f>(filter: &'f Filter, part: &'f Filter, rules: impl Iterator<Item = &'f Filter>) -> bool {
-    if !meet(filter, part) {
-        return true;
-    }
-    let rules: Vec<&Filter> = rules.filter(|rule| has_no_more(rule) && !is_void(rule)).collect();
     let mut values_left = COVER_VALUES_MAX;
-    let mut regions = vec![(Region::of(filter, part), rules)];
-    while let Some((region, mut rules)) = regions.pop() {
-        let cost = region.values() + rules.len();
-        let Some(left) = values_left.checked_sub(cost) else { return false };
-        values_left = left;
-        if rules.iter().any(|rule| region.lies_within(rule)) {
-            continue;
-        }
-        // A rule that a region does not touch touches no part of it.
-        rules.retain(|rule| region.may_have_part_within(rule));
-        let Some((inside, outside)) = rules.first().and_then(|rule| region.split(rule)) else { return false };
-        regions.push((inside, rules.clone()));
-        // First: it is more likely not to be covered.
-        regions.push((outside, rules));
-    }
-    true
+    !meet(filter, part) || Region::of(filter, part).is_covered(rules, &mut values_left)
 }
 
 /// Has the filter conditions on kinds, authors and tags only?
@@ -99,6 +90,15 @@ struct Region<'f> {
 }
 
 impl<'f> Region<'f> {
+    /// What satisfies a filter, as far as kinds, authors and tags say.
+    fn of_one(filter: &'f Filter) -> Self {
+        Self {
+            kinds: filter.kinds.as_ref().map(Cow::Borrowed),
+            authors: filter.authors.as_ref().map(Cow::Borrowed),
+            tags: filter.generic_tags.iter().map(|(name, values)| (*name, Cow::Borrowed(values))).collect(),
+        }
+    }
+
     /// What satisfies both, as far as kinds, authors and tags say.
     fn of(one: &'f Filter, other: &'f Filter) -> Self {
         let tags = one.generic_tags.iter().chain(&other.generic_tags);
@@ -107,6 +107,28 @@ impl<'f> Region<'f> {
             authors: common(one.authors.as_ref(), other.authors.as_ref()),
             tags: tags.map(|(name, values)| (*name, Cow::Borrowed(values))).collect(),
         }
+    }
+
+    /// Does each event in it satisfy one of `rules`? Takes what it has looked at from `values_left`, and does not say so
+    /// once nothing is left.
+    fn is_covered<'r>(&self, rules: impl Iterator<Item = &'r Filter>, values_left: &mut usize) -> bool {
+        let rules: Vec<&Filter> = rules.filter(|rule| has_no_more(rule) && !is_void(rule)).collect();
+        let mut regions = vec![(self.clone(), rules)];
+        while let Some((region, mut rules)) = regions.pop() {
+            let cost = region.values() + rules.len();
+            let Some(left) = values_left.checked_sub(cost) else { return false };
+            *values_left = left;
+            if rules.iter().any(|rule| region.lies_within(rule)) {
+                continue;
+            }
+            // A rule that a region does not touch touches no part of it.
+            rules.retain(|rule| region.may_have_part_within(rule));
+            let Some((inside, outside)) = rules.first().and_then(|rule| region.split(rule)) else { return false };
+            regions.push((inside, rules.clone()));
+            // First: it is more likely not to be covered.
+            regions.push((outside, rules));
+        }
+        true
     }
 
     /// How many values its conditions have.

@@ -14,6 +14,8 @@ pub enum Refusal {
     SetTooLarge,
     /// There is no negentropy here, or not now.
     NoNegentropy,
+    /// What the relay goes by has changed while it answered: it answers if it is asked anew.
+    Changed,
     /// Anything else.
     Other,
 }
@@ -40,6 +42,8 @@ impl Refusal {
             Self::TooManySubscriptions
         } else if is_rate_limit(&text) {
             Self::RateLimited
+        } else if text.contains("rules have changed") {
+            Self::Changed
         } else {
             Self::Other
         }
@@ -70,7 +74,7 @@ impl Refusal {
         ];
         let text = lowered(words);
         match Self::read(words) {
-            Self::AuthRequired => Self::AuthRequired,
+            read @ (Self::AuthRequired | Self::Changed) => read,
             // "Too many requests" or sessions says nothing about the size of a set.
             Self::RateLimited | Self::TooManySubscriptions => Self::RateLimited,
             _ if records_max.is_some() || TOO_LARGE.iter().any(|words| text.contains(words)) => Self::SetTooLarge,
@@ -140,6 +144,7 @@ mod tests {
         assert_eq!(Refusal::read("rate-limited: too many queries"), Refusal::RateLimited);
         assert_eq!(Refusal::read("too many concurrent REQs"), Refusal::TooManySubscriptions);
         assert_eq!(Refusal::read("Maximum concurrent subscription count reached"), Refusal::TooManySubscriptions);
+        assert_eq!(Refusal::read("error: the access rules have changed, ask again"), Refusal::Changed);
         assert_eq!(Refusal::read("blocked: spam"), Refusal::Other);
         assert_eq!(Refusal::read(""), Refusal::Other);
     }
@@ -172,6 +177,7 @@ mod tests {
         assert_eq!(Refusal::read_negentropy("rate-limited: too many sessions", None), Refusal::RateLimited);
         assert_eq!(Refusal::read_negentropy("blocked: too many requests", None), Refusal::RateLimited);
         assert_eq!(Refusal::read_negentropy("PROTOCOL-ERROR", None), Refusal::NoNegentropy);
+        assert_eq!(Refusal::read_negentropy("error: the access rules have changed, ask again", None), Refusal::Changed);
         assert_eq!(Refusal::read_negentropy("auth-required: x", None), Refusal::AuthRequired);
     }
 }

@@ -13,7 +13,8 @@ use crate::protocol::message::relay;
 use crate::protocol::{Filter, PublicKey};
 use crate::runtime::Now;
 
-/// What a client is told whose answer would have to be of two kinds.
+/// What a client is told whose answer would have to be of two kinds: [`Refusal::Changed`](crate::relay::Refusal::Changed)
+/// reads it.
 pub(super) const CHANGED: &str = "error: the access rules have changed, ask again";
 
 /// What some filters of a client are answered through: each by its own view. Without any, all see everything.
@@ -88,7 +89,7 @@ impl Server {
                 // As for those that connect from now on.
                 client.challenge(&mut self.out);
             }
-            if changes.spare(&client.keys) {
+            if changes.spare(&*client.keys) {
                 continue;
             }
             if client.judge_again(&rules, &mut self.out, &mut self.counters) {
@@ -140,8 +141,7 @@ impl Client {
             counters.reads_forbidden += u64::from(refused.is_some());
             counters.negentropy_refused += 1;
             self.sessions.remove(&name);
-            let changed = "closed: the access rules have changed, open it again";
-            let reason = refused.map_or(changed, |refused| refused.reason(self, out));
+            let reason = refused.map_or(CHANGED, |refused| refused.reason(self, out));
             self.send(out, relay::neg_err(&name, reason, None));
         }
         is_any_ended

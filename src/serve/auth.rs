@@ -1,5 +1,7 @@
 //! AUTH (NIP-42).
 
+use std::sync::Arc;
+
 use super::config::ServeConfig;
 use super::io::{ClientId, Cut};
 use super::publishing::claimed_id;
@@ -28,7 +30,7 @@ impl Server {
         let answer = match checked {
             Ok(event) => {
                 self.counters.auths += 1;
-                client.keys.insert(event.pubkey);
+                Arc::make_mut(&mut client.keys).insert(event.pubkey);
                 relay::ok(&event.id.to_hex(), true, "")
             }
             Err(reason) => {

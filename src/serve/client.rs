@@ -1,6 +1,7 @@
 //! What the server knows of one client.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use super::io::{ClientId, ServeEffect};
 use super::merge::Merge;
@@ -27,8 +28,8 @@ pub(super) struct Client {
     pub(super) challenge: String,
     pub(super) is_challenged: bool,
     pub(super) auth_attempts: usize,
-    /// The keys that it has authenticated.
-    pub(super) keys: BTreeSet<PublicKey>,
+    /// The keys that it has authenticated. Its events on their way share them.
+    pub(super) keys: Arc<BTreeSet<PublicKey>>,
     pub(super) subscriptions: BTreeMap<String, Subscription>,
     /// Subscriptions, with their serials, whose turn to read from the store comes in this order.
     pub(super) turns: VecDeque<(String, u64)>,
@@ -49,7 +50,7 @@ impl Client {
             challenge,
             is_challenged: false,
             auth_attempts: 0,
-            keys: BTreeSet::new(),
+            keys: Arc::default(),
             subscriptions: BTreeMap::new(),
             turns: VecDeque::new(),
             reads: 0,

@@ -1,5 +1,6 @@
 //! What an operator decides about a relay service, and the relay information document (NIP-11) that says so.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ pub struct ServeConfig {
     /// Which events are protected, and who may read and write them; until [`ServeInput::Access`](super::ServeInput::Access)
     /// says otherwise.
     pub access: Arc<AccessRules>,
+    /// The keys of configured peers, and their names, which are noted with what they publish; until
+    /// [`ServeInput::Peers`](super::ServeInput::Peers) says otherwise.
+    pub peers: Arc<BTreeMap<PublicKey, Arc<str>>>,
     /// The relay's own key, as in its information document (`self`).
     pub identity: Option<PublicKey>,
     /// Only authenticated clients (NIP-42) may read and write.
@@ -107,6 +111,7 @@ impl Default for ServeConfig {
             pubkey: None,
             urls: Vec::new(),
             access: Arc::default(),
+            peers: Arc::default(),
             identity: None,
             auth_required: false,
             challenges_early: true,

@@ -4,13 +4,16 @@
 //! At most one batch is being verified and one being judged or committed; meanwhile the next one gathers. So the order
 //! of arrival is the order of effect, all cores verify, and one transaction carries as many events as came meanwhile. A
 //! batch is judged only when the one before it is committed: what an event says of those behind it is known by then.
+//!
+//! Who may write what can change while events are on their way, so it is asked again right before each step that takes
+//! effect: nothing is committed that may not be written at that moment.
 
 use std::collections::VecDeque;
 
 use super::io::{Ticket, Tickets, WorkFault};
-use crate::ingest::{Invalid, Verdict, Verified};
+use crate::ingest::{Admission, Invalid, Verdict, Verified};
 use crate::protocol::Event;
-use crate::store::{Batch, Outcome};
+use crate::store::{Batch, Outcome, RequestContext};
 
 /// Events on their way into the store; `O` says where each came from.
 #[derive(Debug)]
@@ -29,7 +32,7 @@ pub struct Intake<O> {
 enum Deciding<O> {
     Nothing,
     Judging(Ticket, Genuine<O>),
-    /// No objections; to be committed.
+    /// Nobody objects, or is to be asked; to be committed.
     Cleared(Genuine<O>),
     Committing(Ticket, Genuine<O>),
 }
@@ -38,13 +41,15 @@ type Genuine<O> = Vec<(Verified<Event>, O)>;
 
 /// What an [`Intake`] needs done next.
 #[derive(Debug)]
-pub enum IntakeWork {
+pub enum IntakeWork<O> {
     /// Check ids and signatures.
     Verify(Ticket, Vec<Event>),
     /// Ask whether they are wanted.
     Judge(Ticket, Vec<Verified<Event>>),
     /// Commit.
     Commit(Ticket, Batch),
+    /// Nothing: the way of these has ended, as they may not be written any more.
+    Settled(Vec<(O, Settled)>),
 }
 
 /// How the way of one event ended.
@@ -61,6 +66,8 @@ pub enum Settled {
     Unwanted(String),
     /// Nobody could say whether it is wanted.
     Unjudged,
+    /// Whoever sent it may not write it any more.
+    Forbidden,
     /// It could not be checked or stored.
     Failed,
 }
@@ -96,35 +103,59 @@ impl<O> Intake<O> {
         matches!(self.deciding, Deciding::Committing(..))
     }
 
-    /// The next piece of work that can begin now. Call until `None`.
-    pub fn next_work(&mut self, tickets: &mut Tickets, now_secs: u64) -> Option<IntakeWork> {
-        self.next_decision(tickets, now_secs).or_else(|| self.next_check(tickets))
+    /// The next piece of work that can begin now. Call until `None`. `admit` is asked of each event before it is judged,
+    /// and again before it is committed.
+    pub fn next_work(
+        &mut self,
+        tickets: &mut Tickets,
+        now_secs: u64,
+        admit: impl Fn(&Event, &O) -> Admission,
+    ) -> Option<IntakeWork<O>> {
+        self.next_decision(tickets, now_secs, admit).or_else(|| self.next_check(tickets))
     }
 
-    fn next_decision(&mut self, tickets: &mut Tickets, now_secs: u64) -> Option<IntakeWork> {
-        let batch = match std::mem::replace(&mut self.deciding, Deciding::Nothing) {
-            Deciding::Cleared(batch) => batch,
+    fn next_decision(
+        &mut self,
+        tickets: &mut Tickets,
+        now_secs: u64,
+        admit: impl Fn(&Event, &O) -> Admission,
+    ) -> Option<IntakeWork<O>> {
+        let (batch, is_cleared) = match std::mem::replace(&mut self.deciding, Deciding::Nothing) {
+            Deciding::Cleared(batch) => (batch, true),
             Deciding::Nothing if self.verified.is_empty() => return None,
-            Deciding::Nothing if self.is_judged => {
-                let ticket = tickets.issue();
-                let batch = std::mem::take(&mut self.verified);
-                let events = batch.iter().map(|(event, _)| event.clone()).collect();
-                self.deciding = Deciding::Judging(ticket, batch);
-                return Some(IntakeWork::Judge(ticket, events));
-            }
-            Deciding::Nothing => std::mem::take(&mut self.verified),
+            Deciding::Nothing => (std::mem::take(&mut self.verified), !self.is_judged),
             busy => {
                 self.deciding = busy;
                 return None;
             }
         };
+        let is_forbidden = |(event, origin): &(Verified<Event>, O)| admit(event, origin) == Admission::Forbidden;
+        let (forbidden, batch): (Genuine<O>, Genuine<O>) = batch.into_iter().partition(is_forbidden);
+        if !forbidden.is_empty() {
+            match is_cleared {
+                _ if batch.is_empty() => {}
+                true => self.deciding = Deciding::Cleared(batch),
+                false => self.verified = batch,
+            }
+            let settled = forbidden.into_iter().map(|(_, origin)| (origin, Settled::Forbidden)).collect();
+            return Some(IntakeWork::Settled(settled));
+        }
         let ticket = tickets.issue();
         let events = batch.iter().map(|(event, _)| event.clone()).collect();
+        if !is_cleared {
+            self.deciding = Deciding::Judging(ticket, batch);
+            return Some(IntakeWork::Judge(ticket, events));
+        }
+        let context = |(event, origin): &(Verified<Event>, O)| match admit(event, origin) {
+            Admission::Brought(peer) => Some((event.id.to_bytes(), RequestContext { peer, at_secs: now_secs })),
+            Admission::Free | Admission::Forbidden => None,
+        };
+        let contexts = batch.iter().filter_map(context).collect();
         self.deciding = Deciding::Committing(ticket, batch);
-        Some(IntakeWork::Commit(ticket, Batch { events, now_secs, ..Batch::default() }))
+        Some(IntakeWork::Commit(ticket, Batch { events, contexts, now_secs, ..Batch::default() }))
     }
 
-    fn next_check(&mut self, tickets: &mut Tickets) -> Option<IntakeWork> {
+    fn next_check(&mut self, tickets: &mut Tickets) -> Option<IntakeWork<O>> {
         let room = self.batch_events_max.saturating_sub(self.verified.len());
         if self.verifying.is_none() && !self.waiting.is_empty() && room > 0 {
             let ticket = tickets.issue();

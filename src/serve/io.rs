@@ -1,11 +1,12 @@
 //! What goes into a [`Server`](super::Server) and what comes out of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::ingest::{Verdict, Verified};
 use crate::peer::{AccessRules, View};
-use crate::protocol::{Event, Filter, ItemSet, ItemView, Window};
+use crate::protocol::{Event, Filter, ItemSet, ItemView, PublicKey, Window};
 use crate::runtime::Frame;
 use crate::store::{Batch, Outcome, Page, Query};
 
@@ -46,6 +47,8 @@ impl std::error::Error for WorkFault {}
 pub enum ServeInput {
     /// These access rules hold from now on, for what is under way, too.
     Access(Arc<AccessRules>),
+    /// These are the keys of configured peers from now on, and the names that are noted with what they publish.
+    Peers(Arc<BTreeMap<PublicKey, Arc<str>>>),
     /// A client has connected.
     Opened {
         /// The connection.

@@ -1,14 +1,18 @@
 //! EVENT: into the intake, out to the subscribers, and the OK in between.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use super::client::{Client, InFlight};
+use super::config::ServeConfig;
 use super::intake::{IntakeWork, Settled};
 use super::io::{ClientId, ServeEffect, Ticket, WorkFault};
 use super::server::Server;
-use crate::ingest::{Invalid, Verdict, Verified};
+use crate::ingest::{Admission, Invalid, Verdict, Verified};
 use crate::peer::{AccessRules, Audience, Capability};
 use crate::protocol::hex;
 use crate::protocol::message::{event_of_frame, relay};
-use crate::protocol::{Event, EventId, RelayUrl};
+use crate::protocol::{Event, EventId, PublicKey, RelayUrl};
 use crate::runtime::{Frame, Now};
 use crate::store::Outcome;
 
@@ -16,10 +20,17 @@ use crate::store::Outcome;
 #[derive(Debug)]
 pub(super) struct Publisher {
     client: ClientId,
+    /// The keys that it had authenticated when it sent the event.
+    keys: Arc<BTreeSet<PublicKey>>,
     event: EventId,
     /// The length of the event's JSON.
     bytes: usize,
 }
+
+/// What a stranger is told who writes what is protected.
+const UNKNOWN: &str = "auth-required: this event is protected here, authenticate first (NIP-42)";
+/// What others are told who may not write it.
+const FORBIDDEN: &str = "restricted: this event is protected here, and your key may not write it";
 
 impl Server {
     pub(super) fn event(&mut self, id: ClientId, frame: &Frame, json: &str, now: Now) {
@@ -40,7 +51,7 @@ impl Server {
             self.counters.readings_paused += 1;
             self.out.effects.push_back(ServeEffect::SetReading { client: id, reading: false });
         }
-        let publisher = Publisher { client: id, event: event.id, bytes: json.len() };
+        let publisher = Publisher { client: id, keys: client.keys.clone(), event: event.id, bytes: json.len() };
         self.intake.push(event, publisher);
     }
 
@@ -67,14 +78,13 @@ impl Server {
         if publishes_protected(event, &self.config.access) {
             return Some("blocked: a repost must not embed an event that is protected here");
         }
-        if self.config.access.protects(event) && !self.config.access.grants(&client.keys, Capability::SyncWrite, event)
-        {
+        if !self.config.access.allows(&*client.keys, Capability::SyncWrite, event) {
             self.counters.writes_forbidden += 1;
             if client.keys.is_empty() {
                 client.challenge(&mut self.out);
-                return Some("auth-required: this event is protected here, authenticate first (NIP-42)");
+                return Some(UNKNOWN);
             }
-            return Some("restricted: this event is protected here, and your key may not write it");
+            return Some(FORBIDDEN);
         }
         // AUTH events are for one relay's eyes, never for its subscribers (NIP-42).
         (event.kind_number() == super::auth::KIND).then_some("invalid: send AUTH events by AUTH")
@@ -88,11 +98,17 @@ impl Server {
     }
 
     pub(super) fn advance_intake(&mut self, now: Now) {
-        while let Some(work) = self.intake.next_work(&mut self.tickets, now.unix_secs) {
+        loop {
+            let admit = |event: &Event, publisher: &Publisher| admission(&self.config, publisher, event);
+            let Some(work) = self.intake.next_work(&mut self.tickets, now.unix_secs, admit) else { return };
             self.out.effects.push_back(match work {
                 IntakeWork::Verify(ticket, events) => ServeEffect::Verify { ticket, events },
                 IntakeWork::Judge(ticket, events) => ServeEffect::Judge { ticket, events },
                 IntakeWork::Commit(ticket, batch) => ServeEffect::Commit { ticket, batch },
+                IntakeWork::Settled(all) => {
+                    all.into_iter().for_each(|(publisher, settled)| self.settle(publisher, settled));
+                    continue;
+                }
             });
         }
     }
@@ -110,8 +126,9 @@ impl Server {
         if let Err(fault) = &objections {
             self.fault("judging events", fault);
         }
-        let binds_us = |event: &Event| asks_to_vanish(event, &self.config.urls);
-        for (publisher, settled) in self.intake.judged(ticket, objections, binds_us) {
+        // Of what is protected, rules have let in what may be written, whatever else is held here.
+        let is_beyond = |event: &Event| asks_to_vanish(event, &self.config.urls) || self.config.access.protects(event);
+        for (publisher, settled) in self.intake.judged(ticket, objections, is_beyond) {
             self.settle(publisher, settled);
         }
     }
@@ -159,7 +176,8 @@ impl Server {
     }
 
     fn settle(&mut self, publisher: Publisher, settled: Settled) {
-        let (accepted, reason) = if self.is_untold(&publisher, &settled) { (true, "") } else { verdict(&settled) };
+        let (accepted, reason) =
+            if self.is_untold(&publisher, &settled) { (true, "") } else { verdict(&settled, &publisher) };
         match &settled {
             Settled::Committed(event, outcome @ (Outcome::Stored | Outcome::Ephemeral)) => {
                 self.counters.events_stored += u64::from(*outcome == Outcome::Stored);
@@ -169,6 +187,7 @@ impl Server {
         }
         self.counters.events_unwanted += u64::from(matches!(settled, Settled::Unwanted(_)));
         self.counters.events_unjudged += u64::from(matches!(settled, Settled::Unjudged));
+        self.counters.writes_forbidden += u64::from(matches!(settled, Settled::Forbidden));
         self.pending_bytes -= publisher.bytes;
         let Some(client) = self.clients.get_mut(&publisher.client) else { return };
         client.send(&mut self.out, relay::ok(&publisher.event.to_hex(), accepted, reason));
@@ -180,7 +199,7 @@ impl Server {
     fn is_untold(&self, publisher: &Publisher, settled: &Settled) -> bool {
         let Settled::Committed(event, outcome) = settled else { return false };
         let tells = matches!(outcome, Outcome::Duplicate | Outcome::Superseded | Outcome::Deleted | Outcome::Vanished);
-        let may_read = |client: &Client| self.config.access.grants(&client.keys, Capability::SyncRead, event);
+        let may_read = |client: &Client| self.config.access.grants(&*client.keys, Capability::SyncRead, event);
         tells && self.config.access.protects(event) && !self.clients.get(&publisher.client).is_some_and(may_read)
     }
 
@@ -237,8 +256,19 @@ fn publishes_protected(event: &Event, rules: &AccessRules) -> bool {
     is_repost && !rules.protects(event) && embedded().is_ok_and(|embedded| rules.protects(&embedded))
 }
 
+/// May an event be stored now, and which peer has brought it?
+fn admission(config: &ServeConfig, publisher: &Publisher, event: &Event) -> Admission {
+    if !config.access.allows(&*publisher.keys, Capability::SyncWrite, event) {
+        return Admission::Forbidden;
+    }
+    match publisher.keys.iter().find_map(|key| config.peers.get(key)) {
+        Some(peer) => Admission::Brought(peer.clone()),
+        None => Admission::Free,
+    }
+}
+
 /// What OK says of an event.
-fn verdict(settled: &Settled) -> (bool, &str) {
+fn verdict<'s>(settled: &'s Settled, publisher: &Publisher) -> (bool, &'s str) {
     match settled {
         Settled::Committed(_, Outcome::Stored | Outcome::Ephemeral) => (true, ""),
         Settled::Committed(_, Outcome::Duplicate) => (true, "duplicate: already have this event"),
@@ -250,6 +280,7 @@ fn verdict(settled: &Settled) -> (bool, &str) {
         Settled::Invalid(Invalid::Signature) => (false, "invalid: the signature is not the author's"),
         Settled::Known => (true, "duplicate: this event is known"),
         Settled::Unwanted(reason) => (false, reason),
+        Settled::Forbidden => (false, if publisher.keys.is_empty() { UNKNOWN } else { FORBIDDEN }),
         Settled::Unjudged => (false, "error: whether the event is accepted here cannot be said at the moment"),
         Settled::Failed => (false, "error: the event cannot be stored at the moment"),
     }

@@ -91,6 +91,7 @@ impl Server {
     pub fn handle(&mut self, input: ServeInput, now: Now) {
         match input {
             ServeInput::Access(rules) => self.access(rules, now),
+            ServeInput::Peers(peers) => self.config.peers = peers,
             ServeInput::Opened { client, challenge } => self.opened(client, challenge),
             ServeInput::Closed { client } => drop(self.forget(client)),
             ServeInput::Frame { client, frame } => self.frame(client, &frame, now),

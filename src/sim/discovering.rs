@@ -175,7 +175,7 @@ impl World {
         }
         for part in events.chunks(events.len().div_ceil(TOLD_IN).max(1)) {
             let delay = up_to(&mut self.rng, TOLD_WITHIN);
-            let command = Command::Accepted { events: part.to_vec(), origin: Origin::Held };
+            let command = Command::Accepted { events: part.to_vec(), origin: Origin::Held, brought: BTreeMap::new() };
             self.nodes[engine.0].ledger.telling += 1;
             self.schedule(delay, Happening::Input(engine, life, Input::Command(command)));
         }
@@ -228,7 +228,7 @@ impl World {
         let stored: Vec<Event> = events.into_iter().zip(outcomes).filter(is_new).map(|(event, _)| event).collect();
         self.note(engine, "stores from clients", &stored.len().to_string());
         let (life, delay) = (self.nodes[engine.0].life, up_to(&mut self.rng, CLIENT_TAKES_MAX));
-        let command = Command::Accepted { events: stored, origin: Origin::Client };
+        let command = Command::Accepted { events: stored, origin: Origin::Client, brought: BTreeMap::new() };
         self.nodes[engine.0].ledger.telling += 1;
         self.schedule(delay, Happening::Input(engine, life, Input::Command(command)));
     }

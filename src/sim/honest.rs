@@ -141,9 +141,11 @@ impl Honest {
                 let verdict = |event| check(event).map_or_else(Verdict::Invalid, Verdict::Valid);
                 ServeInput::Verified { ticket, verdicts: Ok(events.into_iter().map(verdict).collect()) }
             }
-            // It wants everything.
+            // It wants everything but what is protected, which is none of a judge's business.
             ServeEffect::Judge { ticket, events } => {
-                ServeInput::Judged { ticket, objections: Ok(vec![None; events.len()]) }
+                let access = &self.server.config().access;
+                let objection = |event| access.protects(event).then(|| "blocked: nobody has heard of this".to_owned());
+                ServeInput::Judged { ticket, objections: Ok(events.iter().map(|event| objection(event)).collect()) }
             }
             ServeEffect::Commit { ticket, batch } => {
                 for event in &batch.events {

@@ -112,6 +112,28 @@ fn every_closed_request_is_asked_again_or_reported_in_bounded_time() {
     }
 }
 
+/// Rules may change again and again while one filter is fetched: that is no word on what the relay can do.
+#[test]
+fn a_relay_whose_rules_have_changed_is_asked_anew_but_not_for_ever() {
+    let words = "error: the access rules have changed, ask again";
+    let events = history(400);
+    for what in [For::Page, For::Reconciliation] {
+        for times in [5, usize::MAX] {
+            let held = if what == For::Page { 0 } else { 200 };
+            let remote = Remote::with(&events).tamper(PageCap(100)).tamper(closing(what, words, times, 0)).unchecked();
+            let played = Play::holding(&events[..held]).with(remote);
+            assert!(played.took < Duration::from_secs(60), "{what:?}, {times}: took {:?}", played.took);
+            let report = &played.report;
+            assert_eq!(report.complete, times == 5 || what == For::Reconciliation, "{what:?}, {times}: {report:?}");
+            assert_eq!(
+                report.fallbacks.contains_key("negentropy"),
+                times != 5 && what == For::Reconciliation,
+                "{report:?}"
+            );
+        }
+    }
+}
+
 /// The same for live subscriptions of a daemon, whose history is not disturbed by it.
 #[test]
 fn a_live_subscription_that_is_closed_once_is_opened_again() {

@@ -6,9 +6,10 @@ use relaysync::peer::{AccessRules, Capability, Rule};
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, PublicKey};
 use relaysync::serve::{ClientId, ServeConfig, ServeEffect, ServeInput};
+use relaysync::store::{RequestContext, Store};
 
 use crate::events::{Draft, NOW_SECS, note, notes};
-use crate::world::{ALICE, BOB, CHALLENGE, World, ids, story};
+use crate::world::{ALICE, BOB, CHALLENGE, World, at_once, ids, story};
 
 /// Authors whose keys clients have.
 pub(crate) const READER: u8 = 11;
@@ -141,6 +142,81 @@ fn protected_events_are_taken_from_those_who_may_write_them_whatever_is_held() {
     assert_eq!(world.ok(BOB, &held), (true, "duplicate: already have this event".into()));
 }
 
+/// Checking signatures, judging and storing take their time: up to the very commit, the rules of the moment count.
+#[test]
+fn who_loses_the_right_to_write_while_an_event_is_on_its_way_has_not_written_it() {
+    let writer = rule(WRITER, Capability::SyncWrite, SECRET);
+    let mut revoked = rules();
+    assert!(revoked.revoke(&writer));
+    let late = AccessRules::new([], [writer]);
+    let cases = [
+        (rules(), true, "restricted: this event is protected here, and your key may not write it"),
+        (late, false, "auth-required: this event is protected here, authenticate first (NIP-42)"),
+    ];
+    for (before, is_known, words) in cases {
+        for steps in 0..3 {
+            let config = ServeConfig { judged: true, ..guarded(before.clone()) };
+            let mut world = World::with(config, &[]);
+            if is_known {
+                authenticate(&mut world, BOB, WRITER);
+            }
+            world.works = false;
+            world.publish(BOB, &secret(1, "x").sign());
+            world.publish(BOB, &note(2).sign());
+            (0..steps).for_each(|_| world.work_once());
+            set_access(&mut world, revoked.clone());
+            assert!(matches!(world.waiting.len(), 1..=2), "{:?}", world.waiting);
+            world.work();
+            let heard = world.heard(BOB);
+            let refused = format!(r#"["OK","{}",false,"{words}"]"#, secret(1, "x").sign().id.to_hex());
+            let taken = format!(r#"["OK","{}",true,""]"#, note(2).sign().id.to_hex());
+            // Once it is being committed, it is written.
+            let is_late = steps == 2;
+            assert_eq!(heard.contains(&refused), !is_late, "{steps}: {heard:?}");
+            assert!(heard.contains(&taken), "{steps}: {heard:?}");
+            assert_eq!(
+                (world.counters().events_stored, world.counters().writes_forbidden > 0),
+                (1 + u64::from(is_late), !is_late)
+            );
+            assert!(world.server.is_settled());
+        }
+    }
+}
+
+#[test]
+fn what_rules_let_in_is_beyond_the_judge() {
+    let mut world = World::with(ServeConfig { judged: true, ..guarded(rules()) }, &[]);
+    authenticate(&mut world, BOB, WRITER);
+    assert_eq!(world.ok(BOB, &secret(1, "x").content("unwanted").sign()), (true, String::new()));
+    assert!(!world.ok(BOB, &note(2).content("unwanted").sign()).0);
+    assert!(!world.ok(BOB, &secret(3, "y").content("unwanted").sign()).1.contains("nobody wants this"));
+}
+
+/// Several protected filters together: neither has all that is asked for.
+#[test]
+fn what_several_filters_protect_together_is_asked_for_by_name() {
+    let about = |value: &str| filter(&format!(r##"{{"kinds":[5000],"#r":["{value}"]}}"##));
+    let mut world = World::with(guarded(AccessRules::new([about("x"), about("y")], [])), &[secret(1, "x").sign()]);
+    let both = r##"{"kinds":[5000],"#r":["x","y"]}"##;
+    assert_eq!(req(&mut world, ALICE, both), [challenge(), format!("CLOSED {UNKNOWN}")]);
+    assert_eq!(req(&mut world, BOB, r##"{"kinds":[5000],"#r":["x","z"]}"##), ["EOSE"], "not all of that is protected");
+}
+
+#[test]
+fn what_a_peer_publishes_is_noted_as_brought_by_it() {
+    let mut world = World::with(guarded(rules()), &[]);
+    world.input(ServeInput::Peers(Arc::new([(key(WRITER), "primary".into())].into())));
+    authenticate(&mut world, BOB, WRITER);
+    let (theirs, free, others) = (secret(1, "x").sign(), note(2).sign(), note(3).sign());
+    assert!(world.ok(BOB, &theirs).0 && world.ok(BOB, &free).0 && world.ok(ALICE, &others).0);
+    let brought = |events: &[&Event]| {
+        let ids = events.iter().map(|event| event.id.to_bytes()).collect();
+        at_once(world.store.contexts(ids)).unwrap()
+    };
+    let by_primary = Some(RequestContext { peer: "primary".into(), at_secs: NOW_SECS });
+    assert_eq!(brought(&[&theirs, &free, &others]), [by_primary.clone(), by_primary, None]);
+}
+
 #[test]
 fn reposts_do_not_carry_out_what_is_protected() {
     let mut world = World::with(guarded(rules()), &[]);
@@ -212,7 +288,7 @@ fn a_rule_taken_back_ends_what_it_allowed() {
         [
             format!(r#"["CLOSED","named","{FORBIDDEN}"]"#),
             format!(r#"["NEG-ERR","named","{FORBIDDEN}"]"#),
-            r#"["NEG-ERR","wide","closed: the access rules have changed, open it again"]"#.into(),
+            r#"["NEG-ERR","wide","error: the access rules have changed, ask again"]"#.into(),
         ]
     );
     assert_eq!(world.heard(BOB), [""; 0]);

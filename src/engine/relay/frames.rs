@@ -291,6 +291,7 @@ impl Relay {
                 self.rest(words, ctx);
             }
             Refusal::TooManySubscriptions => self.learn_subscriptions(id, false, words, ctx),
+            Refusal::Changed => self.end_request(id, Answer::Changed(words.to_owned()), false, ctx),
             _ => self.end_request(id, Answer::Refused(words.to_owned()), false, ctx),
         }
     }
@@ -313,6 +314,7 @@ impl Relay {
         match Refusal::read_negentropy(words, records_max) {
             Refusal::AuthRequired => self.require_auth(id, words, ctx),
             Refusal::SetTooLarge => self.end_request(id, Answer::TooLarge(records_max), false, ctx),
+            Refusal::Changed => self.end_request(id, Answer::Changed(words.to_owned()), false, ctx),
             _ => self.end_request(id, Answer::Refused(words.to_owned()), false, ctx),
         }
     }
@@ -341,7 +343,7 @@ impl Relay {
                 }
             }
             // Chatter. It feeds no watchdog, so a request that it may have meant ends all the same.
-            Refusal::SetTooLarge | Refusal::Other => {}
+            Refusal::SetTooLarge | Refusal::Changed | Refusal::Other => {}
         }
     }
 

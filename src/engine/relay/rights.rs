@@ -6,7 +6,7 @@ use bitcoin_hashes::sha256;
 use super::{Ctx, Relay};
 use crate::engine::Direction;
 use crate::ingest::{Admission, Source};
-use crate::peer::{AccessRules, Capability, Rule, View};
+use crate::peer::{AccessRules, Capability, View};
 use crate::plan::Pack;
 use crate::protocol::{Event, Filter, PublicKey};
 use crate::store::Record;
@@ -40,6 +40,11 @@ impl Relay {
             Some(peering) => Admission::Brought(peering.terms.id.clone()),
             None => Admission::Free,
         }
+    }
+
+    /// Is the relay the peer of this name?
+    pub(in crate::engine) fn is_peer(&self, id: &str) -> bool {
+        self.peering.as_ref().is_some_and(|peering| *peering.terms.id == *id)
     }
 
     /// May the relay write this event?
@@ -94,8 +99,8 @@ impl Relay {
     /// Other rules hold, or they are about somebody else. If that changes anything here, what was proven by the old ones, or
     /// by what somebody else had, is worth nothing: everything is begun anew.
     pub(in crate::engine) fn handle_rights(&mut self, ctx: &mut Ctx<'_>) -> bool {
-        let number = if self.may_write_all() { 0 } else { number_of(ctx.access, self.principal()) };
         let principal = self.principal();
+        let number = if self.may_write_all() { 0 } else { ctx.access.digest(principal) };
         let rights = Rights { principal, number, view: ctx.access.view(&principal) };
         if rights == self.rights {
             return false;
@@ -157,17 +162,6 @@ fn in_words(what: &str, capability: &str, filter: &Filter, principal: Option<Pub
              grant its key {capability} for {filter}"
         ),
     }
-}
-
-/// A number for what this key may write, the same wherever and whenever it is asked for.
-fn number_of(access: &AccessRules, principal: Option<PublicKey>) -> u64 {
-    if access.is_open() {
-        return 0;
-    }
-    let rules = principal.iter().flat_map(|key| access.rules_of(*key));
-    let rules: Vec<&Rule> = rules.filter(|rule| rule.capability == Capability::SyncWrite).collect();
-    let json = serde_json::to_vec(&(access.protected(), rules)).expect("rules have only strings and numbers");
-    hash(&json)
 }
 
 fn hash(bytes: &[u8]) -> u64 {

@@ -20,6 +20,8 @@ pub enum Answer {
     Endless,
     /// Refused, in these words, for good.
     Refused(String),
+    /// Ended in these words, since what the relay goes by has changed: to be asked again, but not for ever.
+    Changed(String),
     /// To be asked again, for no fault of the request: after a cooldown, an authentication, or a limit learned.
     Again,
     /// The set is too large to be reconciled at once; the relay may have stated its cap.
@@ -37,6 +39,13 @@ impl History {
         config: &Config,
         now_secs: u64,
     ) {
+        let answer = match answer {
+            Answer::Changed(_) if self.changes < config.changes_max => {
+                self.changes += 1;
+                Answer::Again
+            }
+            answer => answer,
+        };
         match purpose {
             Purpose::Page => self.end_page(answer, budget, config),
             Purpose::Split => self.end_split(&answer, budget),
@@ -83,7 +92,7 @@ impl History {
                 self.refusals += 1;
                 page.reset();
             }
-            Answer::Refused(words) => self.give_up_paging(GapReason::Refused(words)),
+            Answer::Refused(words) | Answer::Changed(words) => self.give_up_paging(GapReason::Refused(words)),
             Answer::TooLarge(_) => page.reset(),
         }
     }
@@ -233,7 +242,7 @@ impl History {
             Answer::Stalled | Answer::Endless => {
                 self.fall_back("no answer to NEG-OPEN or NEG-MSG within the stall time".into())
             }
-            Answer::Refused(words) => self.fall_back(words),
+            Answer::Refused(words) | Answer::Changed(words) => self.fall_back(words),
         }
     }
 

@@ -83,6 +83,7 @@ pub struct History {
     asked_at_secs: u64,
     stalls: u32,
     refusals: u32,
+    changes: u32,
 }
 
 impl History {
@@ -129,6 +130,7 @@ impl History {
             asked_at_secs: parts.now_secs,
             stalls: 0,
             refusals: 0,
+            changes: 0,
         }
     }
 

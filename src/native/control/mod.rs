@@ -28,7 +28,7 @@ mod sealed;
 mod secret;
 mod state;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -92,6 +92,11 @@ impl Desired {
     pub fn peerings(&self) -> impl Iterator<Item = (RelayUrl, Peering)> {
         let enabled = self.state.peers.iter().filter(|peer| peer.spec.enabled);
         enabled.map(|peer| (peer.spec.url.clone(), peer.spec.peering()))
+    }
+
+    /// The keys of all peers, and their names. Of several peers that have one key, the name of the last counts.
+    pub fn peer_keys(&self) -> BTreeMap<PublicKey, Arc<str>> {
+        self.state.peers.iter().map(|peer| (peer.spec.auth_pubkey, peer.spec.id.as_str().into())).collect()
     }
 
     /// The names of all peers, and their relays.

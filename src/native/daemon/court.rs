@@ -1,5 +1,6 @@
 //! The way of what clients publish to the engine: it hears of what was stored, and decides about what is to be.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::held::tell;
@@ -9,6 +10,7 @@ use crate::ingest::Verified;
 use crate::native::feed::{Fed, read_again};
 use crate::native::serve::{Docket, Judge, Matter};
 use crate::protocol::Event;
+use crate::store::Store;
 
 /// Events that were missed and are read from the store at a time.
 const EVENTS_AT_ONCE_MAX: usize = 500;
@@ -28,11 +30,11 @@ pub(super) async fn hold(shared: Arc<Shared>, mut docket: Docket, idle_judge: Op
 
 async fn bring(shared: &Shared, commands: &mut Commands, matter: Matter) -> Result<(), String> {
     match matter {
-        Matter::Fed(Fed::Events(events)) => tell(commands, accepted(&events)).await,
+        Matter::Fed(Fed::Events(events)) => accept(shared, commands, &events).await,
         Matter::Fed(Fed::Missed(ids)) => {
             for ids in ids.chunks(EVENTS_AT_ONCE_MAX) {
                 let events = read_again(&*shared.disk, ids.to_vec()).await.map_err(|error| error.to_string())?;
-                tell(commands, accepted(&events)).await?;
+                accept(shared, commands, &events).await?;
             }
             Ok(())
         }
@@ -50,6 +52,18 @@ async fn bring(shared: &Shared, commands: &mut Commands, matter: Matter) -> Resu
     }
 }
 
-fn accepted(events: &[Verified<Event>]) -> Command {
-    Command::Accepted { events: events.iter().map(|event| Event::clone(event)).collect(), origin: Origin::Client }
+async fn accept(shared: &Shared, commands: &mut Commands, events: &[Verified<Event>]) -> Result<(), String> {
+    let brought = bringers(shared, events).await?;
+    let events = events.iter().map(|event| Event::clone(event)).collect();
+    tell(commands, Command::Accepted { events, origin: Origin::Client, brought }).await
+}
+
+/// The names of the peers that have published some of these as clients.
+async fn bringers(shared: &Shared, events: &[Verified<Event>]) -> Result<BTreeMap<[u8; 32], Arc<str>>, String> {
+    if shared.control.desired().peers().next().is_none() {
+        return Ok(BTreeMap::new());
+    }
+    let ids: Vec<[u8; 32]> = events.iter().map(|event| event.id.to_bytes()).collect();
+    let contexts = shared.disk.contexts(ids.clone()).await.map_err(|error| error.to_string())?;
+    Ok(ids.into_iter().zip(contexts).filter_map(|(id, context)| Some((id, context?.peer))).collect())
 }

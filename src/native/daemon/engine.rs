@@ -147,7 +147,7 @@ async fn lead(shared: &Shared, mut commands: Commands) -> Result<(), String> {
 pub(super) async fn begin(shared: &Shared, commands: &mut Commands) -> Result<(), String> {
     let settings = shared.settings();
     // The peers first. From now on the steward has its own way to it: rules do not wait for the store to be read.
-    steward::bring(&shared.control, &mut *shared.told.lock().await).await?;
+    steward::bring(shared, &mut *shared.told.lock().await).await?;
     if let Some(command) = beside(&settings.relay) {
         held::tell(commands, command).await?;
     }

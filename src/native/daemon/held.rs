@@ -1,5 +1,7 @@
 //! What is held, told to an engine that does not know it.
 
+use std::collections::BTreeMap;
+
 use futures_util::SinkExt;
 
 use super::shared::{Commands, Shared};
@@ -47,7 +49,7 @@ async fn replay_kind(shared: &Shared, commands: &mut Commands, kind: u16) -> Res
         let page = shared.disk.query(query).await.map_err(|error| error.to_string())?;
         let events: Vec<Event> = page.records.into_iter().filter_map(parse).collect();
         count += events.len() as u64;
-        tell(commands, Command::Accepted { events, origin: Origin::Held }).await?;
+        tell(commands, Command::Accepted { events, origin: Origin::Held, brought: BTreeMap::new() }).await?;
         after = page.next;
         if after.is_none() {
             return Ok(count);

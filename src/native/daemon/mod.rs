@@ -267,6 +267,7 @@ async fn serve(
     let mut config = settings.service();
     let desired = shared.control.desired();
     config.serve.access = desired.access.clone();
+    config.serve.peers = desired.peer_keys().into();
     config.serve.identity = desired.identity.as_ref().map(|identity| identity.pubkey);
     let service = RelayService::bind_with(address, config, theirs, ties).await?;
     tracing::info!("the relay listens at {}", service.url());

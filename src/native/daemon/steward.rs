@@ -11,7 +11,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::held::tell;
 use super::shared::{Commands, Shared};
 use crate::engine::Command;
-use crate::native::control::{Control, Desired, Order};
+use crate::native::control::{Desired, Order};
 use crate::native::serve::RelayService;
 use crate::peer::{AccessRules, Peering};
 use crate::protocol::{PublicKey, RelayUrl};
@@ -45,16 +45,20 @@ fn identity(desired: &Desired) -> Option<PublicKey> {
 }
 
 /// Tells the engine, if there is one, what it goes by from now on, as far as it does not know it: by `told`. Rules come
-/// before the peers that they are about.
+/// before the peers that they are about. Where other events are protected than before, discovery has to do with others:
+/// then a new engine is to read all that is held.
 ///
 /// # Errors
 /// There is no engine any more.
-pub(super) async fn bring(control: &Control, told: &mut Told) -> Result<(), String> {
+pub(super) async fn bring(shared: &Shared, told: &mut Told) -> Result<(), String> {
     let Some(mut commands) = told.commands.clone() else { return Ok(()) };
-    let (desired, commands) = (control.desired(), &mut commands);
+    let (desired, commands) = (shared.control.desired(), &mut commands);
     if told.access != desired.access {
         tell(commands, Command::SetAccess(desired.access.clone())).await?;
-        told.access = desired.access.clone();
+        let before = std::mem::replace(&mut told.access, desired.access.clone());
+        if shared.settings().discovery.enabled && before.protected() != desired.access.protected() {
+            shared.outdate();
+        }
     }
     if told.identity != identity(&desired) {
         tell(commands, Command::Renew).await?;
@@ -64,14 +68,14 @@ pub(super) async fn bring(control: &Control, told: &mut Told) -> Result<(), Stri
     let gone: Vec<RelayUrl> = told.peers.keys().filter(|relay| !peers.contains_key(*relay)).cloned().collect();
     for relay in gone {
         tell(commands, Command::SetPeer { relay: relay.clone(), peering: None }).await?;
-        control.outdate(&relay);
+        shared.control.outdate(&relay);
         told.peers.remove(&relay);
     }
     for (relay, peering) in peers {
         if told.peers.get(&relay) != Some(&peering) {
             let boxed = Some(Box::new(peering.clone()));
             tell(commands, Command::SetPeer { relay: relay.clone(), peering: boxed }).await?;
-            control.outdate(&relay);
+            shared.control.outdate(&relay);
             told.peers.insert(relay, peering);
         }
     }
@@ -86,7 +90,7 @@ pub(super) async fn attend(shared: Arc<Shared>, service: Option<Arc<RelayService
 
 async fn bring_changes(shared: &Shared, service: Option<&RelayService>) {
     let mut desired = shared.control.watch();
-    let mut served = None;
+    let mut served = Served::default();
     // Whoever changes something has the other end, and so have we.
     while desired.changed().await.is_ok() {
         let desired = desired.borrow_and_update().clone();
@@ -109,18 +113,32 @@ async fn save_marks(shared: &Shared) {
     }
 }
 
-/// Tells the relay service; `served`: the rules that it goes by, if that is known.
-async fn serve(service: &RelayService, desired: &Desired, served: &mut Option<Arc<AccessRules>>) {
+/// What the relay service was told; `None` if that is not known.
+#[derive(Debug, Default)]
+struct Served {
+    access: Option<Arc<AccessRules>>,
+    peers: Option<Arc<BTreeMap<PublicKey, Arc<str>>>>,
+}
+
+/// Tells the relay service.
+async fn serve(service: &RelayService, desired: &Desired, served: &mut Served) {
     service.set_identity(identity(desired));
-    if served.as_ref() != Some(&desired.access) && service.set_access(desired.access.clone()).await {
-        *served = Some(desired.access.clone());
+    if served.access.as_ref() != Some(&desired.access) && service.set_access(desired.access.clone()).await {
+        served.access = Some(desired.access.clone());
+    }
+    let peers = Some(Arc::new(desired.peer_keys()));
+    if served.peers != peers
+        && let Some(keys) = &peers
+        && service.set_peers(keys.clone()).await
+    {
+        served.peers = peers;
     }
 }
 
 /// Tells the engine that runs.
 async fn lead(shared: &Shared) {
     let mut told = shared.told.lock().await;
-    if let Err(error) = bring(&shared.control, &mut told).await {
+    if let Err(error) = bring(shared, &mut told).await {
         tracing::debug!("what has changed waits for the next engine: {error}");
     }
 }

@@ -22,7 +22,7 @@ use crate::native::hook::{HookConfig, HookTarget};
 use crate::native::serve::docket;
 use crate::native::settings::Settings;
 use crate::native::{NativeClock, NativeRuntime, SocketConfig};
-use crate::protocol::Event;
+use crate::protocol::{Event, Filter};
 use crate::store::{Batch, Store};
 
 /// Nothing here takes longer, unless it hangs.
@@ -203,6 +203,22 @@ async fn an_engine_that_has_missed_too_much_makes_way_for_a_new_one() {
     assert!(!second.is_closed());
     assert_eq!(shared.news().engine.restarts, 0, "the store has not failed");
     court.abort();
+    shared.stop();
+    patiently(engine).await.unwrap();
+}
+
+/// What is protected has no part in discovery, so the index is rebuilt.
+#[tokio::test]
+async fn an_engine_makes_way_for_a_new_one_once_other_events_are_protected() {
+    let world = World::new(|settings| settings.discovery.enabled = true).await;
+    let (shared, engine) = (&world.shared, world.keep());
+    until(|| shared.link.borrow().is_some()).await;
+    let first = shared.linked().await;
+    let steward = tokio::spawn(steward::attend(shared.clone(), None, shared.control.attach()));
+    shared.control.access().protect(Filter::new().kind(30_617.into())).await.unwrap();
+    until(|| first.is_closed()).await;
+    assert!(!patiently(shared.linked()).await.is_closed());
+    steward.abort();
     shared.stop();
     patiently(engine).await.unwrap();
 }

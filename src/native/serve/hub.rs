@@ -130,6 +130,7 @@ impl<S: Store> Hub<S> {
                     tracing::trace!("nobody waits for the access rules any more, they hold all the same");
                 }
             }
+            Request::Peers(peers) => self.handle(ServeInput::Peers(peers)),
             Request::Accepted(events) => self.handle(ServeInput::Accepted { events: events.into() }),
         }
     }

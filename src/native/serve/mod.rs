@@ -17,6 +17,7 @@ mod work;
 pub use encryption::{TlsFiles, TlsFilesError};
 pub use judge::{Case, Docket, Judge, Matter, docket};
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -182,6 +183,7 @@ enum Request {
     Standing(oneshot::Sender<Standing>),
     Accepted(Vec<Verified<Event>>),
     Access(Arc<AccessRules>, oneshot::Sender<()>),
+    Peers(Arc<BTreeMap<PublicKey, Arc<str>>>),
 }
 
 impl RelayService {
@@ -286,6 +288,12 @@ impl RelayService {
         let (sender, receiver) = oneshot::channel();
         self.document.change(|config| config.access = rules.clone());
         self.requests.send(Request::Access(rules, sender)).await.is_ok() && receiver.await.is_ok()
+    }
+
+    /// Has the names of configured peers noted with what is published from now on by who has authenticated with one of these
+    /// keys ([`RequestContext`](crate::store::RequestContext)). `false` if the service has ended.
+    pub async fn set_peers(&self, peers: Arc<BTreeMap<PublicKey, Arc<str>>>) -> bool {
+        self.requests.send(Request::Peers(peers)).await.is_ok()
     }
 
     /// Names the relay's own key, or none, in documents (NIP-11) served from now on.

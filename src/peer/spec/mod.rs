@@ -164,12 +164,23 @@ impl PeerSpec {
         self.tls.mode == TlsMode::Required && !self.url.is_tls()
     }
 
-    /// What the access rules make of a filter, if that is hardly meant.
+    /// Does anything protect what a filter selects?
+    fn protection(filter: &Filter, access: &AccessRules) -> Option<String> {
+        let what = match access.protects_all(filter) {
+            true => return None,
+            false if access.may_protect(filter) => {
+                "these events are only partly protected: every client of this relay can read and write the others"
+            }
+            false => "nothing protects these events: every client of this relay can read and write them",
+        };
+        let remedy = "protect them by access.protected in the configuration, or by `relaysync access protect`";
+        Some(format!("{what}; {remedy}"))
+    }
+
+    /// Do the access rules keep a filter from being synced?
     fn rights(&self, filter: &Filter, access: &AccessRules) -> Option<String> {
         if !access.names(filter) {
-            let words = "nothing protects all of these events: every client of this relay can read and write them; \
-                         protect them by access.protected in the configuration, or by `relaysync access protect`";
-            return Some(words.to_owned());
+            return None;
         }
         let lacks = |is_wanted: bool, capability| is_wanted && !access.covers([&self.auth_pubkey], capability, filter);
         let lacking: Vec<&str> = [
@@ -201,7 +212,8 @@ impl PeerSpec {
             warnings.push("auth.type is \"none\": a relay that protects these events does not take them".to_owned());
         }
         for (index, filter) in self.filters.iter().enumerate() {
-            warnings.extend(self.rights(filter, access).map(|warning| format!("filters[{index}]: {warning}")));
+            let of_filter = Self::protection(filter, access).into_iter().chain(self.rights(filter, access));
+            warnings.extend(of_filter.map(|warning| format!("filters[{index}]: {warning}")));
         }
         warnings
     }

@@ -153,6 +153,8 @@ fn what_is_hardly_meant_is_said() {
     assert_eq!(spec.warnings(&guarded), [""; 0]);
     let open = spec.warnings(&rules(&[]));
     assert!(open.len() == 1 && open[0].contains("nothing protects"), "{open:?}");
+    let partly = spec.warnings(&rules(&[r##"{"kinds":[5000],"#r":["a"]}"##]));
+    assert!(partly.len() == 1 && partly[0].contains("only partly protected"), "{partly:?}");
     let both = PeerSpec::parse(&minimal(r#""direction":"both","#)).unwrap().warnings(&guarded);
     assert!(both.len() == 1 && both[0].contains("sync_read is not granted"), "{both:?}");
     let downgraded = PeerSpec::parse(&minimal("").replace("wss:", "ws:")).unwrap();

@@ -51,6 +51,7 @@ fn add_relay(setup: &mut Setup, dice: &mut Dice, number: u8, events: &[Event]) {
     setup.place(dice, &url, &held, (number > 0).then(pool), |config| {
         config.auth_attempts_max = usize::MAX;
         config.identity = Some(identity);
+        config.judged = number.is_multiple_of(2);
         config.access = access.into();
     });
     // The first relay has no fault.
@@ -133,8 +134,12 @@ fn rules(dice: &mut Dice, keys: &[PublicKey]) -> AccessRules {
     let kinds = |kinds: &[u16]| Filter::new().kinds(kinds.iter().map(|kind| (*kind).into()));
     let by = |author: u64| Filter::new().authors([authors()[author as usize]]);
     let author = dice.below(6);
-    let all = [kinds(&[5000]), r_filter("x"), kinds(&[1, 7]), kinds(&[0, 30_617]), by(author)];
-    let protected: Vec<Filter> = (0..dice.pick(&[0, 1, 1, 2])).map(|_| dice.pick(&all)).collect();
+    let all = [kinds(&[5000]), r_filter("x"), r_filter("y"), kinds(&[1, 7]), kinds(&[0, 30_617]), by(author)];
+    let protected: Vec<Filter> = match dice.pick(&[0, 1, 1, 2, 3]) {
+        // Two of one kind, which are told from each other by a tag that an event can have twice.
+        3 => vec![r_filter("x"), r_filter("y")],
+        count => (0..count).map(|_| dice.pick(&all)).collect(),
+    };
     let mut rules = Vec::new();
     for principal in keys {
         for capability in [Capability::SyncRead, Capability::SyncWrite] {

@@ -79,7 +79,10 @@ fn nobody_is_asked_before_all_that_is_held_is_known() {
     daemon.world.restart(daemon.engine);
     daemon.secs(30);
     assert!(daemon.report("first").is_none(), "it was asked before");
-    daemon.world.command(daemon.engine, Command::Accepted { events: vec![ours], origin: Origin::Held });
+    daemon.world.command(
+        daemon.engine,
+        Command::Accepted { events: vec![ours], origin: Origin::Held, brought: Default::default() },
+    );
     daemon.world.command(daemon.engine, Command::AllHeld);
     daemon.secs(30);
     assert!(daemon.holds(&away), "that it went away is news of a repository of ours");

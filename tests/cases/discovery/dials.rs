@@ -19,7 +19,7 @@ fn confined(config: Config) -> BTreeMap<RelayUrl, bool> {
     let mut engine = Engine::new(config, Snapshot::default(), 7, now);
     let announced = announcement("ours", &[OURS, "wss://second.example"]);
     let commands = [
-        Command::Accepted { events: vec![announced], origin: Origin::Held },
+        Command::Accepted { events: vec![announced], origin: Origin::Held, brought: Default::default() },
         Command::SetInterests {
             relay: url("third"),
             interests: [Interest::Announcements].into(),

@@ -123,7 +123,10 @@ fn killed_in_the_middle_of_a_catch_up_nothing_of_it_is_lost() {
         daemon.world.run(Duration::from_millis(after_ms));
         daemon.world.restart(daemon.engine);
         let held = daemon.world.node(daemon.engine).events(daemon.world.now().unix_secs);
-        daemon.world.command(daemon.engine, Command::Accepted { events: held, origin: Origin::Held });
+        daemon.world.command(
+            daemon.engine,
+            Command::Accepted { events: held, origin: Origin::Held, brought: Default::default() },
+        );
         daemon.secs(120);
         assert!(comments.iter().all(|comment| daemon.holds(comment)), "{after_ms}: {}", daemon.world.trace());
     }

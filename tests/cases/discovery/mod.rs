@@ -6,6 +6,7 @@ mod dials;
 mod faults;
 mod layers;
 mod packs;
+mod protected;
 mod scenarios;
 mod second_thoughts;
 mod support;

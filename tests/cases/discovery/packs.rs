@@ -108,7 +108,9 @@ fn a_restart_within_a_quarter_of_an_hour_is_a_quick_reconnect() {
     daemon.world.crash(daemon.engine);
     daemon.world.publish(&url("second"), from_ref(&missed));
     daemon.world.restart(daemon.engine);
-    daemon.world.command(daemon.engine, Command::Accepted { events: held, origin: Origin::Held });
+    daemon
+        .world
+        .command(daemon.engine, Command::Accepted { events: held, origin: Origin::Held, brought: Default::default() });
     daemon.secs(60);
     assert!(daemon.holds(&missed), "{}", daemon.world.trace());
     let asked = filters_asked(&daemon.world, &url("second")).split_off(asked);

@@ -138,7 +138,7 @@ fn a_revoked_rule_holds_at_once_in_both_directions() {
     let own = note(pair.world.now().unix_secs).kind(5000).content("own").sign();
     pair.world.give(engine, std::slice::from_ref(&own));
     let origin = relaysync::engine::Origin::Client;
-    pair.world.command(engine, Command::Accepted { events: vec![own.clone()], origin });
+    pair.world.command(engine, Command::Accepted { events: vec![own.clone()], origin, brought: Default::default() });
     pair.world.set_access(engine, rules([]));
     pair.secs(60);
     let later = note(pair.world.now().unix_secs).kind(5000).content("later").sign();
@@ -153,6 +153,21 @@ fn a_revoked_rule_holds_at_once_in_both_directions() {
     assert!(pair.holds(&[live, later]) && pair.gave(&[own]), "{}", pair.world.trace());
     pair.is_complete();
     assert_eq!(pair.world.relay(&relay).attempts.len(), 1, "the link stands");
+}
+
+/// A peer that has published something to our own relay service has it.
+#[test]
+fn what_a_peer_has_brought_as_a_client_is_not_sent_back_to_it() {
+    for bringer in [None, Some("another"), Some("peer")] {
+        let mut pair = Pair::joined(peer(&[]), peering());
+        let event = note(pair.world.now().unix_secs).kind(5000).content("brought").sign();
+        pair.world.give(pair.engine, std::slice::from_ref(&event));
+        let brought = bringer.map(|name| (event.id.to_bytes(), name.into())).into_iter().collect();
+        let origin = relaysync::engine::Origin::Client;
+        pair.world.command(pair.engine, Command::Accepted { events: vec![event.clone()], origin, brought });
+        pair.secs(5);
+        assert_eq!(pair.gave(&[event]), bringer != Some("peer"), "{bringer:?}\n{}", pair.world.trace());
+    }
 }
 
 /// What was dropped while it was forbidden is fetched once it is not, whatever its date, also after a restart.

@@ -10,7 +10,10 @@ pub(super) fn access(settings: &mut AccessSettings, walker: &mut dyn Walker) {
     let about = "What is protected: it is for those only to whom a rule grants it (relaysync access grant), for clients \
                  and for peers alike. Everything else is free to all.";
     let mut keys = Section::begin(walker, "access", about);
-    keys.match_filters("protected", protected, "Events that satisfy one of these are protected.");
+    let about = "Events that satisfy one of these are protected. Name replaceable kinds by kind and author, not by tags \
+                 alone, and kind 5 with what it may delete: else who publishes a version or an event that is free may learn \
+                 that a protected one has replaced or deleted it.";
+    keys.match_filters("protected", protected, about);
 }
 
 pub(super) fn control(settings: &mut ControlSettings, walker: &mut dyn Walker) {

@@ -103,6 +103,7 @@ fn serve_limits(config: &mut ServeConfig, keys: &mut Section<'_>) {
     let ServeConfig {
         // These are told by the control plane.
         access: _,
+        peers: _,
         identity: _,
         // These stand in [relay].
         name: _,

@@ -149,6 +149,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         auth_futile_max,
         auth_renewals_max,
         refusals_max,
+        changes_max,
         ids_attempts_max,
         ids_waiting_max,
         page_cap_plausible_min,
@@ -198,6 +199,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     keys.count("page_cap_plausible_min", page_cap_plausible_min, "A smaller page was not cut, unless shown otherwise.");
     keys.count("stalls_max", stalls_max, "Stalls of one history before what is left of it is a gap.");
     keys.count_from(0, "refusals_max", refusals_max, "Refusals of pages that are followed by another try.");
+    keys.count_from(0, "changes_max", changes_max, "Requests made anew as a relay says that its rules have changed.");
     keys.count_from(0, "auth_futile_max", auth_futile_max, "Requests made again although authenticating did not help.");
     keys.count_from(
         0,
