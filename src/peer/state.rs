@@ -106,7 +106,7 @@ pub struct LastError {
     pub text: String,
     /// Its kind, where it has one.
     pub kind: Option<FailureKind>,
-    /// When it was seen, in seconds since 1970. Of the same failure over and over again, the last time.
+    /// When it happened, in seconds since 1970. Of the same failure over and over again, the last time.
     pub at_secs: u64,
 }
 
@@ -115,9 +115,8 @@ pub struct LastError {
 pub struct Glimpse {
     pub(super) counters: Counters,
     moments: Moments,
-    failures: u32,
     last_error: Option<String>,
-    auth_refused: Option<String>,
+    last_error_secs: Option<u64>,
 }
 
 impl Glimpse {
@@ -126,9 +125,8 @@ impl Glimpse {
         Self {
             counters: report.counters.clone(),
             moments: report.moments,
-            failures: report.failures,
             last_error: report.last_error.as_deref().map(cut),
-            auth_refused: report.auth_refused.as_deref().map(cut),
+            last_error_secs: report.last_error_secs,
         }
     }
 
@@ -137,25 +135,20 @@ impl Glimpse {
         self.counters.connections > base.map_or(0, |base| base.counters.connections)
     }
 
-    /// What has failed since `before`, which is `None` if nothing was known before: an error that is still told of when
-    /// all is well again is no new one.
-    fn failure<'g>(&'g self, report: &RelayReport, before: Option<&Self>) -> Option<(&'g str, Option<FailureKind>)> {
-        if self.auth_refused.is_some() && self.auth_refused != before.and_then(|before| before.auth_refused.clone()) {
-            return self.auth_refused.as_deref().map(|words| (words, Some(FailureKind::AuthRefused)));
-        }
-        let is_new = before.is_none_or(|before| {
-            self.last_error != before.last_error
-                || self.failures > 0 && self.failures != before.failures
-                || self.counters.connections_failed > before.counters.connections_failed
-        });
-        self.last_error.as_deref().filter(|_| is_new).map(|words| (words, report.failure))
+    /// Has something failed since `before`, which is `None` if nothing was known before? An error that is still told of
+    /// when all is well again is no new one.
+    fn has_failed_since(&self, before: Option<&Self>) -> bool {
+        self.last_error_secs.is_some()
+            && before.is_none_or(|before| {
+                (self.last_error_secs, &self.last_error) != (before.last_error_secs, &before.last_error)
+            })
     }
 }
 
 impl PeerMarks {
-    /// Takes over what is new in `report`, which was made at `now_secs`, over what was seen `before` of the same engine,
-    /// for this peer or not. Gives whether anything was.
-    pub fn observe(&mut self, report: &RelayReport, before: Option<&Glimpse>, now_secs: u64) -> bool {
+    /// Takes over what is new in `report` over what was seen `before` of the same engine, for this peer or not. Gives
+    /// whether anything was.
+    pub fn observe(&mut self, report: &RelayReport, before: Option<&Glimpse>) -> bool {
         let seen = Glimpse::of(report);
         let former = before.map_or_else(Moments::default, |before| before.moments);
         let (mut moments, new) = (self.moments, report.moments);
@@ -171,8 +164,9 @@ impl PeerMarks {
                 *mark = new;
             }
         }
-        let failed = seen.failure(report, before);
-        let error = failed.map(|(words, kind)| LastError { text: words.to_owned(), kind, at_secs: now_secs });
+        let new = Some(&seen).filter(|seen| seen.has_failed_since(before));
+        let error = new.and_then(|seen| seen.last_error.clone().zip(seen.last_error_secs));
+        let error = error.map(|(text, at_secs)| LastError { text, kind: report.last_error_kind, at_secs });
         let observed = Self { moments, last_error: error.or_else(|| self.last_error.clone()) };
         let is_new = *self != observed;
         *self = observed;

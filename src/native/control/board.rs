@@ -78,15 +78,15 @@ impl Board {
         Self { peers, glimpses: BTreeMap::new(), is_dirty: !marks.is_empty() }
     }
 
-    /// Takes over what an engine says at `now_secs` of its relays.
-    pub(super) fn hear(&mut self, reports: &[RelayReport], now_secs: u64) {
+    /// Takes over what an engine says of its relays.
+    pub(super) fn hear(&mut self, reports: &[RelayReport]) {
         let at = Instant::now();
         let by_relay: BTreeMap<&RelayUrl, &RelayReport> =
             reports.iter().map(|report| (&report.relay, report)).collect();
         for seen in self.peers.values_mut() {
             let report = by_relay.get(&seen.relay).copied();
             if let Some(report) = report {
-                self.is_dirty |= seen.marks.observe(report, self.glimpses.get(&seen.relay), now_secs);
+                self.is_dirty |= seen.marks.observe(report, self.glimpses.get(&seen.relay));
             }
             seen.report = report.map(|report| Said { report: Arc::new(report.clone()), at });
         }
@@ -196,12 +196,12 @@ mod tests {
     #[test]
     fn what_was_counted_for_a_removed_peer_does_not_pass_to_the_next_one() {
         let mut board = board("a");
-        board.hear(&[counted(100, 3)], 10);
+        board.hear(&[counted(100, 3)]);
         assert_eq!((sight(&board, "a").tally.events_received, sight(&board, "a").tally.reconnects), (100, 2));
         board.forget("a");
         board.begin("b", &RelayUrl::parse(URL).unwrap());
         assert_eq!(sight(&board, "b").tally, Tally::default());
-        board.hear(&[counted(101, 4)], 20);
+        board.hear(&[counted(101, 4)]);
         let seen = sight(&board, "b");
         assert_eq!((seen.tally.events_received, seen.tally.reconnects, seen.marks.last_error), (1, 0, None));
     }
@@ -209,9 +209,9 @@ mod tests {
     #[test]
     fn a_connection_by_a_later_engine_was_made_again() {
         let mut board = board("a");
-        board.hear(&[counted(100, 1)], 10);
+        board.hear(&[counted(100, 1)]);
         board.end_engine();
-        board.hear(&[counted(5, 1)], 20);
+        board.hear(&[counted(5, 1)]);
         assert_eq!((sight(&board, "a").tally.events_received, sight(&board, "a").tally.reconnects), (105, 1));
         board.end_engine();
         assert_eq!(sight(&board, "a").tally.reconnects, 1);
@@ -220,16 +220,16 @@ mod tests {
     #[test]
     fn what_was_heard_under_other_terms_or_long_ago_does_not_count() {
         let mut board = board("a");
-        board.hear(&[counted(100, 1)], 10);
+        board.hear(&[counted(100, 1)]);
         assert!(matches!(sight(&board, "a").heard(), Heard::Report(_)));
         assert!(matches!(board.sight("a", Duration::ZERO).heard(), Heard::TooLongAgo));
         board.begin("a", &RelayUrl::parse(URL).unwrap());
         assert!(matches!(sight(&board, "a").heard(), Heard::Nothing));
         assert_eq!(sight(&board, "a").tally.events_received, 100, "it is the same peer");
-        board.hear(&[counted(100, 1)], 12);
+        board.hear(&[counted(100, 1)]);
         board.outdate(&RelayUrl::parse(URL).unwrap());
         assert!(matches!(sight(&board, "a").heard(), Heard::Nothing));
-        board.hear(&[], 14);
+        board.hear(&[]);
         assert!(matches!(sight(&board, "a").heard(), Heard::Nothing));
     }
 }

@@ -196,9 +196,9 @@ impl Control {
         .await
     }
 
-    /// Hears at `now_secs`, seconds since 1970, what an engine says of its relays.
-    pub fn hear(&self, reports: &[RelayReport], now_secs: u64) {
-        self.board().hear(reports, now_secs);
+    /// Hears what an engine says of its relays.
+    pub fn hear(&self, reports: &[RelayReport]) {
+        self.board().hear(reports);
     }
 
     /// The engine was told other terms of this relay: what it has said of it before does not count any more.

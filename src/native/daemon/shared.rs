@@ -164,7 +164,7 @@ impl Shared {
             }
             Notice::Progress(relays) | Notice::Finished(relays) | Notice::Stopped(relays) => {
                 let now = self.clock.now();
-                self.control.hear(relays, now.unix_secs);
+                self.control.hear(relays);
                 self.change_news(|news| news.progress(relays, now.instant));
             }
             Notice::Holdings(holdings) => self.change_news(|news| {

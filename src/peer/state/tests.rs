@@ -23,6 +23,8 @@ fn report(change: impl FnOnce(&mut RelayReport)) -> RelayReport {
         gaps: vec![],
         gaps_dropped: 0,
         last_error: None,
+        last_error_secs: None,
+        last_error_kind: None,
         failure: None,
         auth_refused: None,
         denied: vec![],
@@ -32,21 +34,22 @@ fn report(change: impl FnOnce(&mut RelayReport)) -> RelayReport {
     report
 }
 
-fn failed(failures: u32, words: &str, kind: Option<FailureKind>) -> RelayReport {
+fn failed(at_secs: u64, words: &str, kind: Option<FailureKind>) -> RelayReport {
     report(|report| {
-        (report.failures, report.failure, report.last_error) = (failures, kind, Some(words.to_owned()));
+        report.last_error = Some(words.to_owned());
+        (report.last_error_secs, report.last_error_kind) = (Some(at_secs), kind);
     })
 }
 
-/// The last error after each of `reports`, which are made ten seconds apart.
+/// The last error after each of `reports`.
 fn errors(reports: &[RelayReport]) -> Vec<Option<(String, Option<FailureKind>, u64)>> {
     let (mut marks, mut before) = (PeerMarks::default(), None);
-    let observe = |(number, report): (usize, &RelayReport)| {
-        marks.observe(report, before.as_ref(), 10 * number as u64);
+    let observe = |report: &RelayReport| {
+        marks.observe(report, before.as_ref());
         before = Some(Glimpse::of(report));
         marks.last_error.clone().map(|error| (error.text, error.kind, error.at_secs))
     };
-    reports.iter().enumerate().map(observe).collect()
+    reports.iter().map(observe).collect()
 }
 
 #[test]
@@ -55,37 +58,29 @@ fn a_failure_has_the_time_and_kind_of_itself_and_not_of_the_recovery() {
     let error = |words: &str, kind, at| Some((words.to_owned(), kind, at));
     let seen = errors(&[
         failed(1, "refused", refused),
-        failed(0, "refused", None),
-        failed(1, "lost", lost),
-        report(|report| {
-            (report.failures, report.failure, report.last_error) = (1, lost, Some("lost".to_owned()));
-            report.auth_refused = Some("not you".to_owned());
-        }),
-        // Authentication is accepted, and what had failed before it is still told of.
-        failed(0, "lost", None),
+        // It is well again, and what had failed before is still told of.
+        failed(1, "refused", refused),
+        failed(20, "lost", lost),
         // The same failure, much later.
-        failed(1, "lost", lost),
-        failed(2, "lost", lost),
+        failed(50, "lost", lost),
     ]);
-    let auth = error("not you", Some(FailureKind::AuthRefused), 30);
-    assert_eq!(seen[..2], [error("refused", refused, 0), error("refused", refused, 0)]);
-    assert_eq!(seen[2..5], [error("lost", lost, 20), auth.clone(), auth]);
-    assert_eq!(seen[5..], [error("lost", lost, 50), error("lost", lost, 60)]);
+    assert_eq!(seen[..2], [error("refused", refused, 1), error("refused", refused, 1)]);
+    assert_eq!(seen[2..], [error("lost", lost, 20), error("lost", lost, 50)]);
 }
 
 #[test]
 fn what_was_before_the_peer_was_is_not_its() {
     let old = report(|report| {
-        (report.failures, report.last_error) = (1, Some("of another".to_owned()));
+        (report.last_error_secs, report.last_error) = (Some(1), Some("of another".to_owned()));
         report.moments.connected_secs = Some(5);
         (report.counters.connections, report.counters.received) = (3, 100);
     });
     let base = Glimpse::of(&old);
     let mut marks = PeerMarks::default();
-    assert!(!marks.observe(&old, Some(&base), 10), "{marks:?}");
+    assert!(!marks.observe(&old, Some(&base)), "{marks:?}");
     let mut new = old;
     (new.counters.connections, new.counters.received, new.moments.eose_secs) = (5, 107, Some(9));
-    assert!(marks.observe(&new, Some(&base), 20));
+    assert!(marks.observe(&new, Some(&base)));
     assert_eq!(
         (marks.last_error.as_ref(), marks.moments.connected_secs, marks.moments.eose_secs),
         (None, None, Some(9))
@@ -99,6 +94,6 @@ fn what_was_before_the_peer_was_is_not_its() {
 #[test]
 fn words_without_end_are_not_kept() {
     let mut marks = PeerMarks::default();
-    marks.observe(&failed(1, &"x".repeat(1 << 20), None), None, 1);
+    marks.observe(&failed(1, &"x".repeat(1 << 20), None), None);
     assert_eq!(marks.last_error.unwrap().text.chars().count(), WORDS_CHARS_MAX);
 }
