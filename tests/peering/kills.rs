@@ -24,7 +24,8 @@ const LIFE_MICROS: u64 = 400_000;
 /// A daemon that is killed.
 struct Victim {
     directory: tempfile::TempDir,
-    certificate: Certificate,
+    /// Its files are there as long as this is.
+    _certificate: Certificate,
     pin: Pin,
     url: RelayUrl,
 }
@@ -39,7 +40,7 @@ impl Victim {
         let text = configuration(directory.path(), &certificate, listen);
         std::fs::write(directory.path().join("relaysync.toml"), text).unwrap();
         let url = RelayUrl::parse(&format!("wss://localhost:{port}")).unwrap();
-        Self { directory, certificate, pin, url }
+        Self { directory, _certificate: certificate, pin, url }
     }
 
     /// Calls the program, which finds the daemon by itself.
