@@ -137,7 +137,13 @@ fn a_relay_whose_rules_have_changed_is_asked_anew_but_not_for_ever() {
 /// The same for live subscriptions of a daemon, whose history is not disturbed by it.
 #[test]
 fn a_live_subscription_that_is_closed_once_is_opened_again() {
-    for words in ["", "error: shutting down idle subscription", "rate-limited: slow down", "error: too many REQs"] {
+    for words in [
+        "",
+        "error: shutting down idle subscription",
+        "rate-limited: slow down",
+        "error: too many REQs",
+        "error: the access rules have changed, ask again",
+    ] {
         let mut daemon = Daemon::new(Remote::with(&history(40)).tamper(closing(For::Live, words, 1, 0)));
         daemon.secs(200);
         daemon.publish_now();

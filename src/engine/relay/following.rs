@@ -215,7 +215,7 @@ impl Relay {
         }
         let Some(live) = self.lives.get_mut(owner) else { return };
         live.subscription = None;
-        live.last_refusal = Some(words.to_owned());
+        let before = live.last_refusal.replace(words.to_owned());
         self.live_due = true;
         match Refusal::read(words) {
             Refusal::AuthRequired => {
@@ -230,6 +230,8 @@ impl Relay {
                     self.rest_apart(words, ctx);
                 }
             }
+            // It is opened again as it was, once until it is served.
+            Refusal::Changed if before.is_none_or(|words| Refusal::read(&words) != Refusal::Changed) => {}
             // It worked for a while: it is opened again as it was.
             _ if has_served => {}
             _ if live.packs.len() > 1 => {
