@@ -121,7 +121,9 @@ impl Relay {
     /// The relay's word on our authentication.
     pub(super) fn handle_auth_ok(&mut self, accepted: bool, words: &str, ctx: &mut Ctx<'_>) {
         self.session.auth.awaiting = None;
-        let is_outdated = self.session.auth.challenge.is_some() || self.session.auth.signing.is_some();
+        let has_another = self.session.auth.challenge.is_some() || self.session.auth.signing.is_some();
+        // Of others, a refusal ends what waits for it, so that no relay can keep us going for ever.
+        let is_outdated = has_another && self.peering.is_some();
         match accepted {
             true => self.complete_auth(ctx),
             // It was for a challenge that another has replaced by now.
