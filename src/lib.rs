@@ -54,7 +54,13 @@
 //! allowed, at the moment at which it is stored or sent. What they do not allow is as if it were not there, and what is
 //! not synced for that reason is named in [`engine::RelayReport::denied`]. Where a peer asks who we are, nothing is asked
 //! of it before it knows, as it may leave out what it hides from strangers; and when it lets us see more, all is asked
-//! again. Proofs hold by the rules by which they were made, and for whom the peer took us, and for no others.
+//! again. No relay says so of what it grants while the link is down: a peer that asks who we are is looked at whole after
+//! every absence, however short. Proofs hold by the rules by which they were made, for who the peer was and for whom it
+//! took us, and for no others.
+//!
+//! What a peer may write and not read has a price: nothing that we send may tell it what of that we hold, so it is compared
+//! as if nothing were held, and fetched anew by each pass over the whole, once a day and after every absence. Grant
+//! `sync_read`, too, for what a peer brings, unless it must not learn what others have brought.
 //!
 //! # Staying in step
 //!

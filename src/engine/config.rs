@@ -76,7 +76,8 @@ pub struct Config {
     pub suspend_gap: Duration,
     /// Stalls of one history before what is left of it becomes a gap.
     pub stalls_max: u32,
-    /// A disconnect of up to this length is followed by a quick reconnect: only what may have been missed is fetched.
+    /// A disconnect of up to this length is followed by a quick reconnect: only what may have been missed is fetched. By its
+    /// own filters, a peer that asks who we are is looked at whole all the same.
     pub quick_reconnect_max: Duration,
     /// The shortest time from one full pass over a live relay to the next: everything is fetched again, whatever was
     /// proven before. Some of what a relay gets with an old date is never sent to live subscriptions.

@@ -229,9 +229,10 @@ impl World {
                 }
                 Effect::Commit { batch, .. } => {
                     self.check_batch(engine, batch);
+                    self.check_heirs(engine, batch);
                     self.check_bringers(engine, batch);
                 }
-                Effect::LoadItems { view, .. } => self.check_view(engine, view),
+                Effect::LoadItems { view, .. } | Effect::CheckKnown { view, .. } => self.check_view(engine, view),
                 Effect::Sign { conn, .. } => self.check_proven(engine, *conn, "a challenge is answered"),
                 _ => {}
             }

@@ -80,7 +80,8 @@ impl World {
                 self.answer(engine, Input::Items { ticket, result });
             }
             Effect::CheckKnown { ticket, ids, view } => {
-                let result = self.known(engine, ids, &view);
+                let result = self.known(engine, ids.clone(), &view);
+                self.check_known(engine, &ids, &view, result.as_deref().unwrap_or_default());
                 self.answer(engine, Input::Known { ticket, result });
             }
             Effect::LoadEvents { ticket, ids } => {

@@ -102,7 +102,10 @@ impl World {
         // Who is known to the relay as somebody else, or may have more of it, is to ask for all of it again.
         let stood = link.and_then(|link| link.opened_at).map_or(0, |at| (now - at).as_secs());
         let is_as_it_was = secs.saturating_sub(stood) > self.rights_changed_secs(engine, relay);
-        let is_looked_at = has_stood && is_as_it_was && is_plain && is_steady && is_followed && was_well();
+        // So is who is a peer of a relay with access rules: it may be let see more when it is back.
+        let config = self.relays[relay].honest().config();
+        let is_asked = node.peers.peerings.contains_key(relay) && (config.auth_required || !config.access.is_open());
+        let is_looked_at = !is_asked && has_stood && is_as_it_was && is_plain && is_steady && is_followed && was_well();
         let link = &mut self.nodes[engine.0].watches.entry(relay.clone()).or_default().link;
         link.disturb();
         link.broke_at = is_looked_at.then_some((now, secs));

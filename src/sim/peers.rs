@@ -27,6 +27,8 @@ pub(super) struct Peers {
     brought: BTreeMap<[u8; 32], BTreeSet<Bringer>>,
     /// When anything of this changed last, in seconds since 1970.
     changed_secs: u64,
+    /// When each relay became another one, or none, in seconds since 1970.
+    principal_since: BTreeMap<RelayUrl, u64>,
     /// Are there, or were there, peers or access rules, so that all this is looked at?
     pub is_watched: bool,
 }
@@ -85,6 +87,11 @@ impl World {
     pub(super) fn note_peers(&mut self, engine: EngineId, command: &Command) {
         let now_secs = self.now().unix_secs;
         let node = &mut self.nodes[engine.0];
+        if let Command::SetPeer { relay, peering } = command
+            && node.peers.principal(relay) != peering.as_ref().map(|peering| peering.terms.principal)
+        {
+            node.peers.principal_since.insert(relay.clone(), now_secs);
+        }
         match command {
             Command::SetPeer { relay, peering: Some(peering) } => {
                 let filters = peering.filters.iter();
@@ -176,6 +183,23 @@ impl World {
         let of_peers = node.peers.peerings.values().map(|peering| access.view([&peering.terms.principal]));
         let mut views = of_peers.chain([access.view([])]);
         assert!(views.any(|of_one| of_one == *view), "a view of nobody: {view:?}");
+    }
+
+    /// What is held and hidden from a relay is asked for when it offers it, like anything else.
+    pub(super) fn check_known(&self, engine: EngineId, ids: &[[u8; 32]], view: &View, known: &[bool]) {
+        let known: Vec<[u8; 32]> = ids.iter().zip(known).filter(|(_, known)| **known).map(|(id, _)| *id).collect();
+        let seen = |event: &Event| assert!(view.shows(event), "{} is not asked for, as it is held", event.id);
+        events_of(&self.nodes[engine.0].store, known).iter().for_each(seen);
+    }
+
+    /// What was proven of somebody else at the same URL is no proof of who is there now.
+    pub(super) fn check_heirs(&self, engine: EngineId, batch: &Batch) {
+        let node = &self.nodes[engine.0];
+        for mark in batch.coverage.iter().filter(|_| node.offsets.is_empty()) {
+            let since = node.peers.principal_since.get(&mark.relay).copied().unwrap_or_default();
+            let is_of_now = mark.windows.iter().all(|proof| proof.asked_at_secs >= since);
+            assert!(is_of_now, "a mark of {} that another has proven: {mark:?}", mark.relay);
+        }
     }
 
     /// Whoever has brought a protected event may write it now, and is noted as the one who has brought it.

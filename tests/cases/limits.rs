@@ -155,6 +155,43 @@ fn a_flood_ends_the_connection_and_disturbs_nobody_else() {
     assert!(reports[1].complete);
 }
 
+/// One event, said again and again while a page is open, is no news, and no sign of life.
+#[test]
+fn an_event_repeated_without_end_is_a_flood() {
+    let events = history(5);
+    let parrot = Seen(|_, frame: String, turn: &mut Turn| {
+        let name = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next()).map(str::to_owned);
+        let Some(name) = name.filter(|_| !frame.contains("\"limit\":0")) else { return Some(frame) };
+        let junk = note(NOW_SECS - 100).content("x".repeat(1_000)).sign();
+        (0..1_500).for_each(|_| turn.say(format!(r#"["EVENT","{name}",{}]"#, junk.json_str())));
+        None
+    });
+    let mut world = World::new();
+    let bad = world.add_relay("wss://bad.example", Remote::with(&events).tamper(parrot));
+    let engine = world.add_engine(Config { unsolicited_bytes_max: 500_000, ..one_shot() });
+    world.sync(engine, &bad);
+    let reports = world.finish(engine);
+    assert!(world.node(engine).closed.contains(&CloseReason::Flood), "{reports:#?}");
+}
+
+/// A relay chooses its words, and how many.
+#[test]
+fn of_long_words_the_beginning_is_kept() {
+    let refusal = Seen(|_, frame: String, turn: &mut Turn| {
+        let name = frame.strip_prefix("[\"REQ\",\"").and_then(|rest| rest.split('"').next())?.to_owned();
+        turn.say(format!(r#"["CLOSED","{name}","blocked: {}"]"#, "ö".repeat(200_000)));
+        None
+    });
+    let mut world = World::new();
+    let bad = world.add_relay("wss://bad.example", Remote::with(&history(5)).tamper(refusal));
+    let engine = world.add_engine(one_shot());
+    world.sync(engine, &bad);
+    let report = world.finish(engine).remove(0);
+    assert!(!report.gaps.is_empty());
+    let text = serde_json::to_string(&report).expect("a report is JSON");
+    assert!(text.len() < 10_000 && text.contains("blocked: ö"), "{} bytes", text.len());
+}
+
 #[test]
 fn reading_pauses_while_checks_are_behind_and_a_slow_store_is_no_stall_of_the_relay() {
     let events = history(600);

@@ -5,6 +5,7 @@ mod absences;
 mod authentication;
 mod convergence;
 mod discovery;
+mod driving;
 mod faults;
 mod health;
 mod kills;

@@ -43,6 +43,8 @@ enum Deed {
     Renew(EngineId),
     /// A relay is a peer on terms that this seed makes.
     Peer(EngineId, RelayUrl, u64),
+    /// A relay's URL is handed over to another key.
+    HandOver(EngineId, RelayUrl, u8, Vec<Event>),
     /// A relay is expected to be somebody else.
     Mistake(EngineId, RelayUrl),
     Unpeer(EngineId, RelayUrl),
@@ -186,8 +188,14 @@ impl Chaos {
             "terms" => Deed::Peer(engine, relay, dice.seed()),
             "mistake" => {
                 let (mended, terms) = (at + dice.between(1, 900), dice.seed());
+                self.add(mended, Deed::Unmask(relay.clone()));
                 self.add(mended, Deed::Peer(engine, relay.clone(), terms));
-                Deed::Mistake(engine, relay)
+                if dice.chance(1, 2) {
+                    let more = (0..dice.between(1, 4)).map(|_| dice.pick(pool())).collect();
+                    Deed::HandOver(engine, relay, dice.below(6) as u8, more)
+                } else {
+                    Deed::Mistake(engine, relay)
+                }
             }
             "end of peering" => {
                 let (back, terms) = (at + dice.between(0, 900), dice.seed());
@@ -272,6 +280,10 @@ impl Deed {
             Self::Peer(engine, relay, seed) => {
                 world.inject("terms changed");
                 peers::join(world, &mut Dice(Rng::new(seed)), engine, &relay);
+            }
+            Self::HandOver(engine, relay, number, events) => {
+                world.inject("handed over to another principal");
+                peers::hand_over(world, engine, &relay, number, &events);
             }
             Self::Mistake(engine, relay) => {
                 world.inject("another principal expected");

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use super::peers;
 use super::setup::Setup;
 use crate::engine::{Gap, GapReason, Phase, Sizes};
 use crate::protocol::RelayUrl;
+use crate::runtime::ConnectError;
 use crate::sim::node::Wish;
-use crate::sim::{EngineId, Remote, World};
+use crate::sim::{Connects, EngineId, Remote, World};
 use crate::store::Method;
 
 /// Within this everything must be there, for each engine that an event may take on its way from relay to relay: the
@@ -29,6 +31,10 @@ const BLIP_AFTER: Duration = Duration::from_secs(16 * 60);
 
 /// How long is looked at what follows when all links break.
 const BLIP: Duration = Duration::from_secs(120);
+
+/// How long links are down while relays grant more, and within what they are back, and all is fetched.
+const SHORT: Duration = Duration::from_secs(20);
+const BACK_WITHIN: Duration = Duration::from_secs(300);
 
 /// Frames that an engine may send for each filter that is polled, while the network is watched.
 const POLL_FRAMES: u64 = 16;
@@ -163,6 +169,27 @@ impl Setup {
             self.world.cut(url, "");
         }
         self.world.run(BLIP);
+        self.grant_apart();
+    }
+
+    /// While no link stands, relays grant all that they protect, and tell nobody: peers are to have it afterwards.
+    fn grant_apart(&mut self) {
+        for url in self.relays.clone() {
+            let Some(rules) = peers::opened(&self.world.relay(&url).honest().config().access) else { continue };
+            self.world.relay_mut(&url).connects = Connects::Refused(ConnectError::TimedOut);
+            self.world.cut(&url, "");
+            self.world.run(SHORT);
+            self.world.set_relay_access(&url, rules);
+            self.world.relay_mut(&url).connects = Connects::Always;
+            self.world.run(BACK_WITHIN);
+            for engine in &self.engines {
+                let is_peer = self.world.peering(*engine, &url).is_some();
+                let reports = self.world.node(*engine).reports();
+                let claims = reports.iter().any(|report| report.relay == url && report.complete && report.connected);
+                let lacks = || self.world.lacks(*engine, &url).len();
+                assert!(!is_peer || !claims || lacks() == 0, "{engine} lacks {} of {url}, granted apart", lacks());
+            }
+        }
     }
 }
 

@@ -102,6 +102,33 @@ pub(super) fn mistake(world: &mut World, engine: EngineId, relay: &RelayUrl) {
     world.set_peer(engine, relay, Some(peering));
 }
 
+/// The URL of a relay is handed over to another relay's key, which holds more, and an engine knows.
+pub(super) fn hand_over(world: &mut World, engine: EngineId, relay: &RelayUrl, number: u8, events: &[Event]) {
+    let Some(mut peering) = world.peering(engine, relay) else { return };
+    let principal = key_of(FIRST_RELAY + number);
+    world.relay_mut(relay).info = Info::Text(format!("{{\"self\":\"{principal}\"}}"));
+    world.cut(relay, "");
+    world.publish(relay, events);
+    peering.terms.principal = principal;
+    world.set_peer(engine, relay, Some(peering));
+}
+
+/// Rules by which a relay grants all that it protects to the keys that engines have; `None` if it protects nothing.
+pub(super) fn opened(rules: &AccessRules) -> Option<AccessRules> {
+    let protected = rules.protected();
+    let to = |key: u8| {
+        let grant = move |(capability, events): (Capability, &Filter)| Rule {
+            principal: key_of(key),
+            capability,
+            events: events.clone(),
+        };
+        let both = |events| [(Capability::SyncRead, events), (Capability::SyncWrite, events)];
+        protected.iter().flat_map(both).map(grant).collect::<Vec<Rule>>()
+    };
+    let granted = to(SIGNER).into_iter().chain(to(SIGNER + 1));
+    (!rules.is_open()).then(|| AccessRules::new(protected.iter().cloned(), granted))
+}
+
 /// An engine has its other key from now on.
 pub(super) fn renew(world: &mut World, engine: EngineId) {
     let other = if world.node(engine).signs_as == Some(SIGNER) { SIGNER + 1 } else { SIGNER };

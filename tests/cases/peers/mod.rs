@@ -3,5 +3,6 @@
 mod access;
 mod auth;
 mod identity;
+mod proofs;
 mod support;
 mod terms;

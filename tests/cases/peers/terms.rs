@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use relaysync::engine::{Command, Config, Direction, Phase, RelayOptions};
-use relaysync::peer::{Peering, Terms, TlsMode, TlsTerms};
+use relaysync::peer::{AccessRules, Peering, Terms, TlsMode, TlsTerms};
 use relaysync::protocol::{Filter, RelayUrl};
 use relaysync::runtime::{CloseReason, ConnectError, FailureKind};
 use relaysync::sim::{Connects, NOW_SECS, key_of, note};
 
-use super::support::{PEER, Pair, named, open_to, peer, peering, secret, secrets, terms, towards, wanting};
+use super::support::{PEER, Pair, guarded, named, open_to, peer, peering, secret, secrets, terms, towards, wanting};
 use crate::support::{LIVE, daemon, filters_asked, history};
 
 fn closed(pair: &Pair, reason: &CloseReason) -> usize {
@@ -127,12 +127,13 @@ fn a_window_of_the_filter_is_kept_to() {
     assert!(!pair.holds(&[live]));
 }
 
-/// How far back is asked for after a short absence, a peer's terms say.
+/// How far back is asked for after a short absence of a peer that asks nobody who they are, its terms say.
 #[test]
 fn the_overlap_is_that_of_the_terms() {
     for overlap_secs in [0, 1_000] {
         let terms = Terms { overlap_secs, ..terms() };
-        let mut pair = Pair::joined(peer(&secrets("there", 5)), Peering { terms, ..towards(Direction::Down) });
+        let remote = guarded(AccessRules::default(), &secrets("there", 5));
+        let mut pair = Pair::joined(remote, Peering { terms, ..towards(Direction::Down) });
         pair.secs(1_200);
         let before = filters_asked(&pair.world, &pair.relay).len();
         let cut_at = pair.world.now().unix_secs;
