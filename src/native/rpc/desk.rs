@@ -45,6 +45,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::native) enum Way {
     /// Over the unix socket, which only its owner can use.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such sockets"))]
     Socket,
     /// To this address.
     Http { local: SocketAddr, encrypted: bool },

@@ -263,12 +263,12 @@ impl Text for RelayUrl {
 }
 
 impl Text for Url {
-    const FORM: &'static str = "an http or https URL, like \"https://relay.example/\"";
+    const FORM: &'static str = "an http, https, ws or wss URL, like \"https://relay.example/\"";
     const EXAMPLE: &'static str = "\"https://relay.example/\"";
 
     fn parse(text: &str) -> Result<Self, String> {
         match Self::parse(text) {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+            Ok(url) if matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host() => Ok(url),
             _ => Err(format!("{text:?} is no such URL")),
         }
     }

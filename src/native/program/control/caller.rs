@@ -28,7 +28,6 @@ const LOCK_POLL: Duration = Duration::from_millis(50);
 /// Whoever carries calls out: a daemon, or we ourselves.
 pub(super) enum Caller {
     /// The daemon at this socket.
-    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such sockets"))]
     Daemon(PathBuf),
     /// Nobody else has the files.
     Files {
