@@ -86,7 +86,7 @@ async fn without_rules_of_our_own() {
         a.revoke(b.key().await, capability).await;
     }
     a.put(&b, r#"{"direction":"both"}"#).await;
-    nothing_flows(&a, &b, "access_denied", "relaysync access grant").await;
+    nothing_flows(&a, &b, "access_denied", "our access rules do not allow 2 filters").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -87,11 +87,19 @@ impl Rpc {
         match self.serve(request, way).await {
             Ok(result) => answer(result),
             Err(refusal) => {
-                let (told, refused) = self.admission().refuse(refusal.clone(), &self.inner.config, self.now());
+                let words = refusal.words.clone();
+                let (told, refused) = match way {
+                    // Who may use it is no stranger.
+                    Way::Socket => (refusal, None),
+                    Way::Http { .. } => {
+                        let (config, now) = (&self.inner.config, self.now());
+                        let (told, refused) = self.admission().refuse(refusal, config, now);
+                        (told, Some(refused))
+                    }
+                };
                 // Anybody can cause this, as often as he likes.
-                tracing::debug!(refused, "a call to the control plane was refused: {}", refusal.words);
-                // Who may use the socket is no stranger.
-                refuse(if matches!(way, Way::Socket) { &refusal } else { &told })
+                tracing::debug!(refused, "a call to the control plane was refused: {words}");
+                refuse(&told)
             }
         }
     }
@@ -156,10 +164,10 @@ impl Rpc {
         let event = claimed(&head.headers)?;
         self.check_governs(&event.pubkey)?;
         let (config, now) = (&self.inner.config, self.now());
-        self.admission().check(&event, config, now)?;
         let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
         check_url(&event, config.urls.iter().cloned().chain(addressed(local, encrypted, path)))?;
         check_method(&event, head.method.as_str())?;
+        self.admission().check(&event, config, now)?;
         self.admission().check_forgeries(config, now)?;
         proven(event).inspect_err(|_| self.admission().note_forgery(config, now))
     }
