@@ -208,7 +208,7 @@ fn refusal(reason: &GapReason) -> Option<PeerVerdict> {
 
 fn denied_there(words: &str) -> PeerVerdict {
     let detail = format!(
-        "the relay refuses ({}); its operator must grant it to our key (`relaysync identity get`)",
+        "the relay refuses ({}); its operator must grant it to our key (`relaysync identity show`)",
         told(words)
     );
     PeerVerdict::Failing { reason: FailureReason::ACCESS_DENIED, detail }
@@ -264,7 +264,7 @@ fn advice(kind: FailureKind) -> &'static str {
         FailureKind::WrongIdentity => {
             "check auth_pubkey and auth_pubkey_field; if the relay has a new key, grant it what the old one had"
         }
-        FailureKind::AuthRefused => "the relay's operator must let our key in: tell it by `relaysync identity get`",
+        FailureKind::AuthRefused => "the relay's operator must let our key in: tell it by `relaysync identity show`",
     }
 }
 

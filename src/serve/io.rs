@@ -45,6 +45,8 @@ impl std::error::Error for WorkFault {}
 /// What happened.
 #[derive(Debug)]
 pub enum ServeInput {
+    /// The relay is known by another key from now on.
+    Renewed,
     /// These access rules hold from now on, for what is under way, too.
     Access(Arc<AccessRules>),
     /// These are the keys of configured peers from now on, and the names that are noted with what they publish.
@@ -249,6 +251,8 @@ pub enum Cut {
     Protocol(String),
     /// It tried to authenticate too often.
     AuthAttempts,
+    /// The relay is known by another key, which clients that have authenticated are to look at.
+    Renewed,
     /// The relay shuts down.
     Shutdown,
 }
@@ -257,7 +261,7 @@ impl Cut {
     /// The WebSocket close code (RFC 6455, 7.4.1).
     pub fn code(&self) -> u16 {
         match self {
-            Self::Shutdown => 1001,
+            Self::Shutdown | Self::Renewed => 1001,
             Self::Protocol(_) => 1002,
             Self::NotText => 1003,
             Self::InvalidUtf8 => 1007,
@@ -276,6 +280,7 @@ impl fmt::Display for Cut {
             Self::NotText => f.write_str("frame is not text"),
             Self::Protocol(detail) => write!(f, "WebSocket protocol broken: {detail}"),
             Self::AuthAttempts => f.write_str("too many AUTH messages"),
+            Self::Renewed => f.write_str("the relay's key has changed, connect again"),
             Self::Shutdown => f.write_str("relay shuts down"),
         }
     }

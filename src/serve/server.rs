@@ -91,6 +91,7 @@ impl Server {
     pub fn handle(&mut self, input: ServeInput, now: Now) {
         match input {
             ServeInput::Access(rules) => self.access(rules, now),
+            ServeInput::Renewed => self.cut_authenticated(),
             ServeInput::Peers(peers) => self.config.peers = peers,
             ServeInput::Opened { client, challenge } => self.opened(client, challenge),
             ServeInput::Closed { client } => drop(self.forget(client)),
@@ -161,6 +162,13 @@ impl Server {
             self.counters.clients_cut += 1;
             self.out.effects.push_back(ServeEffect::Close { client, reason });
         }
+    }
+
+    /// Ends the connections of those who have said who they are: they may have done so because of who we were.
+    fn cut_authenticated(&mut self) {
+        let has_key = |(id, client): (&ClientId, &Client)| (!client.keys.is_empty()).then_some(*id);
+        let authenticated: Vec<ClientId> = self.clients.iter().filter_map(has_key).collect();
+        authenticated.into_iter().for_each(|client| self.cut(client, Cut::Renewed));
     }
 
     fn forget(&mut self, id: ClientId) -> Option<Client> {

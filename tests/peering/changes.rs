@@ -83,6 +83,8 @@ async fn a_new_key_of_the_peer() {
     let (a, b) = two("{}").await;
     let old = b.key().await;
     let new = b.daemon.control().identity().rotate().await.unwrap().pubkey;
+    within("the peer's new key is seen", async || !a.health().servers_failing.is_empty()).await;
+    a.fails_by("wrong_identity").await;
     a.put(&b, "{}").await;
     within("nothing is granted to the peer's new key", async || !a.health().servers_failing.is_empty()).await;
     b.publish(&synced(10, 5)).await;

@@ -69,11 +69,11 @@ async fn the_information_document_follows() {
     let before = document(&service).await;
     assert_eq!((before.relay_key, before.limitation.restricted_writes), (None, Some(false)));
     let identity = key(READER);
-    service.set_identity(Some(identity));
+    assert!(service.set_identity(Some(identity)).await);
     assert!(service.set_access(Arc::new(AccessRules::new([filter(r#"{"kinds":[5000]}"#)], []))).await);
     let after = document(&service).await;
     assert_eq!((after.relay_key, after.limitation.restricted_writes), (Some(identity.to_hex()), Some(true)));
-    service.set_identity(None);
+    assert!(service.set_identity(None).await);
     assert_eq!(document(&service).await.relay_key, None);
     service.shutdown().await;
 }

@@ -107,3 +107,13 @@ fn a_store_that_several_make_at_once_is_made_once() {
         NativeStore::open(&path, NativeStoreConfig::default()).unwrap();
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.db");
+    drop(NativeStore::open(&path, NativeStoreConfig::default()).unwrap());
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+}

@@ -52,6 +52,9 @@ impl Desk {
         let state_file = state_file(&store_file);
         let marks_file = durable::beside(&store_file, MARKS);
         let state: Option<State> = sealed::read(&state_file, bounds.file_bytes_max)?;
+        if state.is_none() {
+            refuse_remains(&state_file, [KeptKey::beside(&store_file).file(), &marks_file])?;
+        }
         let marks = read_marks(&marks_file, bounds.file_bytes_max)?;
         let configured = match (key, key_file) {
             (Some(key), _) => Some(key),
@@ -233,6 +236,14 @@ impl Drop for Lock {
         if let Err(error) = self.0.unlock() {
             tracing::debug!("the files of the control plane are let go of late: {error}");
         }
+    }
+}
+
+/// Where one of `others` is, there has been a state: without it nothing would be protected any more.
+fn refuse_remains(state_file: &Path, others: [&Path; 2]) -> Result<(), FileError> {
+    match others.into_iter().find(|other| other.exists()) {
+        Some(other) => Err(FileError::new(state_file, FileFault::Missing { beside: other.to_owned() })),
+        None => Ok(()),
     }
 }
 

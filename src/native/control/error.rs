@@ -37,6 +37,11 @@ pub enum FileFault {
     Locked,
     /// The system failed, or does not let us.
     Io(io::Error),
+    /// It is not there, though a file is that is only written with it.
+    Missing {
+        /// That file.
+        beside: PathBuf,
+    },
     /// It is larger than any such file.
     TooLarge {
         /// The bound, in bytes.
@@ -87,6 +92,13 @@ impl fmt::Display for FileError {
                 "{path} is in use by another process: stop that one, or tell the daemon that runs over its socket"
             ),
             FileFault::Io(error) => write!(f, "{path} cannot be read and written: {error}"),
+            FileFault::Missing { beside } => write!(
+                f,
+                "{path} is missing, though {} is there: without it there are no peers and no rules, and nothing is \
+                 protected; restore it from a backup, or move that file away, too, to begin anew (`relaysync \
+                 identity import` takes a key from a file)",
+                beside.display()
+            ),
             FileFault::TooLarge { bytes_max } => {
                 write!(f, "{path} is larger than {bytes_max} bytes, so it is not what it should be")
             }

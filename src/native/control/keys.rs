@@ -85,6 +85,11 @@ impl KeptKey {
         Self { path: durable::beside(store_file, KEPT), next: durable::beside(store_file, NEXT) }
     }
 
+    /// The file of the key in use.
+    pub(super) fn file(&self) -> &Path {
+        &self.path
+    }
+
     /// The key that the state names, or one that is there though the state names none. A change that was cut off in the
     /// middle is brought to its end, or undone, if the state does not know of it.
     ///

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use super::disk::Disk;
 use super::steward::Told;
 use crate::discover::DiscoverConfig;
-use crate::engine::{Command, Notice, RelayReport};
+use crate::engine::{Command, Notice, Phase, RelayReport};
 use crate::native::NativeClock;
 use crate::native::admin::{DiscoveryReport, EngineReport, Stage};
 use crate::native::control::Control;
@@ -179,7 +179,9 @@ impl Shared {
 
 impl News {
     fn progress(&mut self, relays: &[RelayReport], now: Instant) {
-        self.relays = relays.to_vec();
+        // What nothing is wanted of any more is neither complete nor lacking.
+        let is_of_use = |relay: &&RelayReport| relay.connected || relay.phase != Phase::Done;
+        self.relays = relays.iter().filter(is_of_use).cloned().collect();
         self.engine.moved_at = now;
     }
 }

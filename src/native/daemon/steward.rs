@@ -116,13 +116,17 @@ async fn save_marks(shared: &Shared) {
 /// What the relay service was told; `None` if that is not known.
 #[derive(Debug, Default)]
 struct Served {
+    identity: Option<Option<PublicKey>>,
     access: Option<Arc<AccessRules>>,
     peers: Option<Arc<BTreeMap<PublicKey, Arc<str>>>>,
 }
 
 /// Tells the relay service.
 async fn serve(service: &RelayService, desired: &Desired, served: &mut Served) {
-    service.set_identity(identity(desired));
+    let own_key = Some(identity(desired));
+    if served.identity != own_key && service.set_identity(identity(desired)).await {
+        served.identity = own_key;
+    }
     if served.access.as_ref() != Some(&desired.access) && service.set_access(desired.access.clone()).await {
         served.access = Some(desired.access.clone());
     }

@@ -22,13 +22,14 @@ impl Document {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
     }
 
-    /// Documents served from now on say what `change` makes of it.
-    pub(super) fn change(&self, change: impl FnOnce(&mut ServeConfig)) {
+    /// Documents served from now on say what `change` makes of it; gives what that gives.
+    pub(super) fn change<R>(&self, change: impl FnOnce(&mut ServeConfig) -> R) -> R {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = current.0.clone();
-        change(&mut config);
+        let result = change(&mut config);
         let json = write(&config);
         *current = (config, json);
+        result
     }
 }
 

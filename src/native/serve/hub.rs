@@ -131,6 +131,7 @@ impl<S: Store> Hub<S> {
                 }
             }
             Request::Peers(peers) => self.handle(ServeInput::Peers(peers)),
+            Request::Renewed => self.handle(ServeInput::Renewed),
             Request::Accepted(events) => self.handle(ServeInput::Accepted { events: events.into() }),
         }
     }

@@ -184,6 +184,7 @@ enum Request {
     Accepted(Vec<Verified<Event>>),
     Access(Arc<AccessRules>, oneshot::Sender<()>),
     Peers(Arc<BTreeMap<PublicKey, Arc<str>>>),
+    Renewed,
 }
 
 impl RelayService {
@@ -296,9 +297,12 @@ impl RelayService {
         self.requests.send(Request::Peers(peers)).await.is_ok()
     }
 
-    /// Names the relay's own key, or none, in documents (NIP-11) served from now on.
-    pub fn set_identity(&self, identity: Option<PublicKey>) {
-        self.document.change(|config| config.identity = identity);
+    /// Names the relay's own key, or none, in documents (NIP-11) served from now on. If it is another than before, the
+    /// connections of clients that have authenticated end: who has authenticated may have done so because the relay was
+    /// who it was. `false` if the service has ended.
+    pub async fn set_identity(&self, identity: Option<PublicKey>) -> bool {
+        let is_another = self.document.change(|config| std::mem::replace(&mut config.identity, identity) != identity);
+        !is_another || self.requests.send(Request::Renewed).await.is_ok()
     }
 
     /// Stops listening, stores what has been received, says goodbye to all clients, and returns when all is closed or

@@ -27,11 +27,11 @@ pub(in crate::native) fn create(
     let mut unfinished = path.as_os_str().to_owned();
     unfinished.push(UNFINISHED);
     let unfinished = PathBuf::from(unfinished);
-    let database = match Database::create(&unfinished).map_err(StoreFault::from) {
+    let database = match database(&unfinished) {
         // It is in nobody's use, or else it would be locked: its maker was killed.
         Err(StoreFault::Foreign(_)) => {
             remove(&unfinished)?;
-            Database::create(&unfinished)?
+            database(&unfinished)?
         }
         result => result?,
     };
@@ -39,6 +39,17 @@ pub(in crate::native) fn create(
     drop(database);
     publish(&unfinished, path)?;
     remove(&unfinished)
+}
+
+/// A database that nobody else on this machine can read, whatever others are allowed by default: what it holds may be
+/// protected.
+fn database(path: &Path) -> Result<Database, StoreFault> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    drop(options.open(path)?);
+    Ok(Database::create(path)?)
 }
 
 /// Gives the finished file its name, never in place of another.

@@ -64,8 +64,10 @@ struct RuleArguments {
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum CapabilityArgument {
     /// To be sent events, by a relay or its client.
+    #[value(alias = "sync_read")]
     Read,
     /// To bring events.
+    #[value(alias = "sync_write")]
     Write,
 }
 

@@ -20,7 +20,7 @@ use crate::store::{RequestContext, Store};
 
 /// A daemon that does not answer within this time is not well.
 #[cfg(unix)]
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 
 /// How often it is looked whether a daemon listens by now, or the files are free.
 const LOCK_POLL: Duration = Duration::from_millis(50);

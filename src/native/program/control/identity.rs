@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::caller::Caller;
 use super::table::table;
 use super::{ControlArguments, Shown, param, read};
-use crate::native::control::{IdentityInfo, IdentitySource};
+use crate::native::control::{IdentityInfo, IdentitySource, Secret};
 use crate::native::program::{Exit, Failure};
 use crate::peer::rfc3339;
 
@@ -85,6 +85,13 @@ fn npub(key: &crate::protocol::PublicKey) -> String {
 
 /// The secret key in a file, or on standard input. No error repeats what is there.
 fn secret(path: &Path) -> Result<String, Failure> {
+    let text = path.to_string_lossy();
+    if Secret::parse(&text).is_some() {
+        return Err(Failure::usage(
+            "the secret key stands in the command, where others may have seen it: take another one, and give the name of \
+             a file that has it, or nothing for standard input",
+        ));
+    }
     let is_stdin = path == Path::new("-");
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
     let input: io::Result<Box<dyn Read>> =
