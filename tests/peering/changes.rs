@@ -1,8 +1,9 @@
 //! Changes take effect on live connections, at once.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use relaysync::peer::Capability::{SyncRead, SyncWrite};
+use tokio::time::Instant;
 
 use crate::certificate::Dates;
 use crate::client::{ids, until};

@@ -5,10 +5,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use relaysync::native::{NativeConnector, NativeReceiver, NativeSender, SocketConfig};
+use relaysync::native::{NativeClock, NativeConnector, NativeReceiver, NativeSender, SocketConfig};
 use relaysync::peer::{Pin, TlsTerms, Verify};
 use relaysync::protocol::{Event, RelayUrl};
-use relaysync::runtime::{CloseReason, ConnectError, Connector, Dial, FrameReceiver, FrameSender};
+use relaysync::runtime::{Clock, CloseReason, ConnectError, Connector, Dial, FrameReceiver, FrameSender};
 use serde_json::Value;
 
 use crate::events::note;
@@ -156,7 +156,7 @@ impl Client {
 }
 
 pub(crate) fn unix_secs() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+    NativeClock::new().now().unix_secs
 }
 
 /// The ids of `events`.
