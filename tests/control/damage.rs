@@ -126,14 +126,22 @@ async fn damaged_marks_are_moved_aside() {
 }
 
 #[tokio::test]
-async fn a_state_that_is_moved_away_leaves_us_who_we_are() {
+async fn a_state_that_is_missing_is_not_begun_anew_unless_the_others_are_moved_away_too() {
     let folder = tempfile::tempdir().unwrap();
     begun(folder.path()).await;
     let ours = open(folder.path()).await.identity().get().unwrap().pubkey;
     fs::remove_file(file(folder.path(), ".control.json")).unwrap();
+    let key_file = file(folder.path(), ".identity-key");
+    let error = Control::open(config(folder.path())).await.unwrap_err().to_string();
+    assert!(error.contains(".control.json is missing") && error.contains(".identity-key"), "{error}");
+    assert!(!file(folder.path(), ".control.json").exists(), "nothing is put in its place");
+
+    let key = fs::read_to_string(&key_file).unwrap();
+    fs::remove_file(&key_file).unwrap();
+    let _ = fs::remove_file(file(folder.path(), ".marks.json"));
     let control = open(folder.path()).await;
-    assert_eq!(control.identity().get().unwrap().pubkey, ours);
     assert!(control.peers().list().is_empty());
+    assert_eq!(control.identity().import(&key).await.unwrap().pubkey, ours);
 }
 
 #[tokio::test]
