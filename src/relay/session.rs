@@ -46,8 +46,6 @@ pub struct Subscription {
     pub progress_at: Instant,
     /// Has the relay answered it at all?
     pub answered: bool,
-    /// Events that it was answered with, and that had come before.
-    pub repeats: usize,
 }
 
 /// The state of the link.
@@ -191,7 +189,6 @@ impl Session {
             probes: false,
             progress_at: now.instant,
             answered: false,
-            repeats: 0,
         };
         self.subscriptions.insert(self.next_subscription, subscription);
         self.next_subscription

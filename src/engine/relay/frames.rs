@@ -82,7 +82,6 @@ impl Relay {
         let arrival = self.offer_event(id, purpose, owner, &event);
         match arrival {
             Arrival::Unasked => return self.count_unsolicited(frame),
-            Arrival::Repeated if self.repeats_too_often(id, owner) => return self.count_unsolicited(frame),
             Arrival::Copy => {
                 self.count_unsolicited(frame);
                 return self.ingest(owner, event, true, ctx);
@@ -115,15 +114,6 @@ impl Relay {
         if remembered >= ctx.config.answer_events_max {
             self.end_request(id, Answer::Endless, true, ctx);
         }
-    }
-
-    /// Has this request been answered with more that is no news than a page has, and than the relay has given at all?
-    fn repeats_too_often(&mut self, id: u64, owner: HistoryId) -> bool {
-        let given = self.histories.get(&owner).map_or(0, History::ids);
-        let repeats_max = self.budget.page_events().max(given);
-        let Some(open) = self.session.subscription_mut(id) else { return true };
-        open.repeats += 1;
-        open.repeats > repeats_max
     }
 
     fn may_have_forged(&self, owner: HistoryId) -> bool {
