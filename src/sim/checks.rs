@@ -175,6 +175,10 @@ impl World {
             && let Some(remote) = self.relays.get(&relay)
             && remote.info == Info::True
             && remote.is_honest_now()
+            // What a relay states that is not who it should be counts for nothing.
+            && self.peering(engine, &relay).is_none_or(|peering| {
+                Some(peering.terms.principal) == remote.honest().config().identity
+            })
         {
             let most = remote.honest().config().subscriptions_max as u64;
             self.nodes[engine.0].watches.entry(relay).or_default().stated_max = Some(most);
