@@ -236,6 +236,36 @@ pub struct RelayReport {
     pub moments: Moments,
 }
 
+#[cfg(test)]
+impl RelayReport {
+    /// A relay that is connected, live and complete, and has brought nothing: what tests change parts of.
+    pub(crate) fn live(url: &str) -> Self {
+        Self {
+            relay: RelayUrl::parse(url).expect("tests write URLs"),
+            phase: Phase::Live,
+            health: HealthState::Healthy,
+            connected: true,
+            failures: 0,
+            next_try_secs: None,
+            live_refused: None,
+            methods: vec![],
+            fallbacks: BTreeMap::new(),
+            relied_on_secs: None,
+            counters: Counters::default(),
+            complete: true,
+            gaps: vec![],
+            gaps_dropped: 0,
+            last_error: None,
+            last_error_secs: None,
+            last_error_kind: None,
+            failure: None,
+            auth_refused: None,
+            denied: vec![],
+            moments: Moments::default(),
+        }
+    }
+}
+
 /// When things last happened at a relay, in seconds since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moments {

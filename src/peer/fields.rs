@@ -137,13 +137,13 @@ pub(super) fn shown(text: &str) -> String {
     format!("{} does not fit here", describe(&format!("{text:?}")))
 }
 
-/// A public key, in each usual form.
-pub(super) fn public_key(text: &str) -> Result<PublicKey, String> {
+/// A public key, in each usual form; if it is none, `otherwise` says what to write.
+pub(crate) fn public_key(text: &str, otherwise: impl FnOnce(&str) -> String) -> Result<PublicKey, String> {
     if text.starts_with("nsec1") {
         // Nobody wants to read it again in a log.
         return Err("this is a secret key, which must not stand here".to_owned());
     }
-    PublicKey::parse(text).map_err(|_| shown(text))
+    PublicKey::parse(text).map_err(|_| otherwise(text))
 }
 
 /// A value in a few words, for a message. Longer ones are cut, and what looks like a secret key is not repeated.

@@ -28,6 +28,8 @@ mod view;
 mod words;
 
 pub use access::{AccessChanges, AccessRules, Audience, Capability, FilterVerdict, MatchError, Rule, check_match};
+#[cfg(feature = "native")]
+pub(crate) use fields::public_key;
 pub use health::{Denial, FailingPeer, FailureReason, Health, HealthStatus, Heard, PeerVerdict, PendingPeer};
 pub use mistake::{SpecMistake, SpecMistakes};
 pub use pin::{Pin, PinError, PinScope};

@@ -1,6 +1,6 @@
 //! Reading rules that somebody has written.
 
-use super::fields::{Fields, public_key};
+use super::fields::{Fields, public_key, shown};
 use super::filter::filter;
 use super::{Capability, Rule, SpecMistake, SpecMistakes};
 use crate::protocol::Filter;
@@ -36,7 +36,7 @@ impl Rule {
 
 fn read(json: &str, mistakes: &mut Vec<SpecMistake>) -> Option<Rule> {
     let mut fields = Fields::of(json, "", "one JSON object with principal, capability and match", mistakes)?;
-    let principal = fields.text("principal", KEY_FORM, public_key);
+    let principal = fields.text("principal", KEY_FORM, |text| public_key(text, shown));
     let capability = fields.text("capability", "\"sync_read\" or \"sync_write\"", |text| match text {
         "sync_read" => Ok(Capability::SyncRead),
         "sync_write" => Ok(Capability::SyncWrite),

@@ -1,48 +1,19 @@
 //! Reports for tests.
 
-use std::collections::BTreeMap;
-
 use super::report::{DaemonReport, DiscoveryReport, PeerReport, PeersReport, Readiness, ServiceReport, Stage};
 use crate::discover::DiscoverySizes;
-use crate::engine::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
+use crate::engine::{Counters, Gap, GapReason, Phase, RelayReport};
 use crate::native::hook;
 use crate::peer::{Health, Heard, PeerMarks, PeerSpec, PeerState, PeerStats, SyncStats, Tally};
-use crate::protocol::{FilterKey, RelayUrl, Window};
-use crate::relay::HealthState;
+use crate::protocol::{FilterKey, Window};
 use crate::runtime::{FailureKind, Instant};
 use crate::store::Method;
 
 /// A relay that is connected, live and complete.
 pub(crate) fn relay(url: &str) -> RelayReport {
-    RelayReport {
-        relay: RelayUrl::parse(url).unwrap(),
-        phase: Phase::Live,
-        health: HealthState::Healthy,
-        connected: true,
-        failures: 0,
-        next_try_secs: None,
-        live_refused: None,
-        methods: vec![Method::Negentropy],
-        fallbacks: BTreeMap::new(),
-        relied_on_secs: None,
-        counters: Counters {
-            received: 12_350,
-            stored: 12_345,
-            connections: 1,
-            bytes_in: 7_000_000,
-            ..Counters::default()
-        },
-        complete: true,
-        gaps: vec![],
-        gaps_dropped: 0,
-        last_error: None,
-        last_error_secs: None,
-        last_error_kind: None,
-        failure: None,
-        auth_refused: None,
-        denied: vec![],
-        moments: Moments::default(),
-    }
+    let counters =
+        Counters { received: 12_350, stored: 12_345, connections: 1, bytes_in: 7_000_000, ..Counters::default() };
+    RelayReport { methods: vec![Method::Negentropy], counters, ..RelayReport::live(url) }
 }
 
 /// A gap that is about all of time.

@@ -1,9 +1,6 @@
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::engine::{Counters, Gap, Moments};
+use crate::engine::Gap;
 use crate::protocol::{FilterKey, RelayUrl, Window};
-use crate::relay::HealthState;
 
 const KEY: &str = "aa4fc8665f5696e33db7e1a572e3b0f5b3d615837b0f362dcb1c8068b098c7b4";
 
@@ -17,29 +14,7 @@ fn spec(id: &str, enabled: bool) -> PeerSpec {
 
 /// A relay that is connected and live.
 fn live(id: &str) -> RelayReport {
-    RelayReport {
-        relay: RelayUrl::parse(&format!("wss://{id}.example")).unwrap(),
-        phase: Phase::Live,
-        health: HealthState::Healthy,
-        connected: true,
-        failures: 0,
-        next_try_secs: None,
-        live_refused: None,
-        methods: vec![],
-        fallbacks: BTreeMap::new(),
-        relied_on_secs: None,
-        counters: Counters::default(),
-        complete: true,
-        gaps: vec![],
-        gaps_dropped: 0,
-        last_error: None,
-        last_error_secs: None,
-        last_error_kind: None,
-        failure: None,
-        auth_refused: None,
-        denied: vec![],
-        moments: Moments::default(),
-    }
+    RelayReport::live(&format!("wss://{id}.example"))
 }
 
 fn with(change: impl FnOnce(&mut RelayReport)) -> RelayReport {

@@ -45,7 +45,7 @@ fn read(json: &str, mistakes: &mut Vec<SpecMistake>) -> Option<PeerSpec> {
     let id = fields.text("id", &id_form, |text| if is_id(text) { Ok(text.to_owned()) } else { Err(shown(text)) });
     let url = fields.text("url", URL_FORM, |text| RelayUrl::parse(text).map_err(|error| first_part(&error.reason)));
     let enabled = enabled(&mut fields);
-    let auth_pubkey = fields.text("auth_pubkey", KEY_FORM, public_key);
+    let auth_pubkey = fields.text("auth_pubkey", KEY_FORM, |text| public_key(text, shown));
     let auth_pubkey_field = fields
         .word("auth_pubkey_field", &[("self", IdentityField::OwnKey), ("pubkey", IdentityField::AdministratorKey)]);
     let directions = [("down", Direction::Down), ("up", Direction::Up), ("both", Direction::Both)];

@@ -1,35 +1,8 @@
-use std::collections::BTreeMap;
-
 use super::*;
-use crate::engine::Phase;
 use crate::peer::{Tally, WORDS_CHARS_MAX};
-use crate::protocol::RelayUrl;
-use crate::relay::HealthState;
 
 fn report(change: impl FnOnce(&mut RelayReport)) -> RelayReport {
-    let mut report = RelayReport {
-        relay: RelayUrl::parse("wss://a.example").unwrap(),
-        phase: Phase::Live,
-        health: HealthState::Healthy,
-        connected: true,
-        failures: 0,
-        next_try_secs: None,
-        live_refused: None,
-        methods: vec![],
-        fallbacks: BTreeMap::new(),
-        relied_on_secs: None,
-        counters: Counters::default(),
-        complete: true,
-        gaps: vec![],
-        gaps_dropped: 0,
-        last_error: None,
-        last_error_secs: None,
-        last_error_kind: None,
-        failure: None,
-        auth_refused: None,
-        denied: vec![],
-        moments: Moments::default(),
-    };
+    let mut report = RelayReport::live("wss://a.example");
     change(&mut report);
     report
 }

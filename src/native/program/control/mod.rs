@@ -78,9 +78,5 @@ fn read<T: DeserializeOwned>(result: &Value) -> Result<T, Failure> {
 
 /// A public key, for clap.
 fn public_key(text: &str) -> Result<PublicKey, String> {
-    if text.starts_with("nsec1") {
-        // Nobody wants to read it again in a log.
-        return Err("this is a secret key, which must not stand here".to_owned());
-    }
-    PublicKey::parse(text).map_err(|_| "write a public key, as npub1… or 64 hexadecimal digits".to_owned())
+    crate::peer::public_key(text, |_| "write a public key, as npub1… or 64 hexadecimal digits".to_owned())
 }
