@@ -161,6 +161,8 @@
 //! faults put into the engine on purpose and, with `native`, `relaysync sim`. `browser` is reserved. With none of them
 //! the IO-free core builds, for `wasm32-unknown-unknown` too.
 
+#[cfg(all(feature = "browser", target_family = "wasm"))]
+pub mod browser;
 pub mod discover;
 pub mod drive;
 pub mod engine;
