@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::arguments::StoreArguments;
 use super::lines::{LINE_BYTES_MAX, Line, Lines};
 use super::{Exit, Failure, numbers, store};
-use crate::ingest::{Invalid, Verified, verify};
+use crate::ingest::{Verified, verify};
 use crate::native::clock::unix_secs;
 use crate::peer::View;
 use crate::protocol::Event;
@@ -231,8 +231,7 @@ fn verify_all(events: Vec<(u64, Event)>) -> (Vec<Verified<Event>>, Vec<Fault>) {
                 genuine.push(event);
                 continue;
             }
-            Err(Invalid::Id) => "the id is not the hash of the event",
-            Err(Invalid::Signature) => "the signature is not the author's",
+            Err(why) => why.reason(),
         };
         faults.push(Fault { line, reason: reason.into() });
     }

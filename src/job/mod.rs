@@ -1,0 +1,197 @@
+//! Jobs: what is to be held, of which relays, with answers that a program can wait for. For whoever embeds this crate, and
+//! what JavaScript sees is made of it.
+//!
+//! A [`Jobs`] runs over one [`Runtime`] and its store. A [`JobSpec`] that stays ([`JobSpec::live`]) shares an engine with
+//! all others of its direction and method, so that they share connections; one that ends has an engine of its own, and so
+//! has each that follows repositories. What a job `down` wants is never published because of a job `up`.
+//!
+//! **What is stored** is given out by [`Jobs::take`]: everything newly held that a job's filters select, whoever has
+//! brought it, each event once, in the order in which it was stored. It is read from the store itself
+//! ([`Store::arrivals`](crate::store::Store::arrivals)), behind a cursor that the caller can keep: nothing waits in memory, and a job
+//! that is begun anew, here or in another process over the same store, goes on where the last one was. Ephemeral events are
+//! stored by nobody, and therefore not among them.
+//!
+//! **How things stand** is said by [`Jobs::report`], and [`Jobs::settled`] waits for a [`Moment`]. A report is complete
+//! only if everything is proven at every relay; what is not is a gap with its reason.
+//!
+//! **A store that fails**, as when a browser's quota is used up, ends no job: engines end, reports say so with gaps of kind
+//! `store`, and engines are begun anew over the same store once it may have recovered: after a while, on [`Jobs::wake`] and
+//! on [`Jobs::store_changed`].
+
+mod answers;
+mod config;
+mod report;
+mod spec;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use answers::{
+    Added, Exported, Imported, OpenWindow, ProvenWindow, PublishReport, RelayAnswer, RelayCoverage, Taken,
+};
+pub use config::JobsConfig;
+pub use report::{Counts, JobGap, JobReport, JobState, Moment, RelayStanding};
+pub use spec::{JobError, JobSpec, What};
+
+use crate::engine::RelayReport;
+use crate::protocol::{Event, Filter, RelayUrl};
+use crate::runtime::Runtime;
+use crate::store::entry::Sequence;
+
+/// Runs jobs. Clones share them. See the module.
+pub struct Jobs<R: Runtime> {
+    shared: Arc<R>,
+}
+
+impl<R: Runtime> Clone for Jobs<R> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone() }
+    }
+}
+
+impl<R: Runtime> Jobs<R> {
+    /// No job yet. `seed` determines every chance that is taken.
+    pub fn new(runtime: Arc<R>, config: JobsConfig, seed: u64) -> Self {
+        todo!()
+    }
+
+    /// Begins a job under an id of the caller's.
+    ///
+    /// # Errors
+    /// The id is in use, something is missing from the specification or too much, the store cannot be read, or everything was
+    /// closed.
+    pub async fn start(&self, id: &str, spec: JobSpec) -> Result<(), JobError> {
+        todo!()
+    }
+
+    /// Ends a job. What it has stored can still be taken, and its last report read.
+    ///
+    /// # Errors
+    /// There is no such job.
+    pub async fn stop(&self, id: &str) -> Result<(), JobError> {
+        todo!()
+    }
+
+    /// How a job stands.
+    ///
+    /// # Errors
+    /// There is no such job.
+    pub fn report(&self, id: &str) -> Result<JobReport, JobError> {
+        todo!()
+    }
+
+    /// Waits until this moment has come for a job, and gives its report.
+    ///
+    /// # Errors
+    /// There is no such job (any more).
+    pub async fn settled(&self, id: &str, moment: Moment) -> Result<JobReport, JobError> {
+        todo!()
+    }
+
+    /// Waits for events of a job or watch, and gives out those that are there: at most `events_max`, and no more once they
+    /// have `bytes_max` bytes of JSON. `None` when the job is over and everything was given out. Nothing is lost if this is
+    /// dropped before it ends. Of several calls for one job at a time, one waits for the other.
+    ///
+    /// # Errors
+    /// There is no such job, or the store cannot be read: the next call tries again.
+    pub async fn take(&self, id: &str, events_max: usize, bytes_max: usize) -> Result<Option<Taken>, JobError> {
+        todo!()
+    }
+
+    /// Gives out what satisfies one of `filters` and is stored after number `after`, or from now on, by whatever way, through
+    /// [`Jobs::take`]. Limits of the filters do not count.
+    ///
+    /// # Errors
+    /// As [`Jobs::start`].
+    pub async fn watch(&self, id: &str, filters: Vec<Filter>, after: Option<Sequence>) -> Result<(), JobError> {
+        todo!()
+    }
+
+    /// Ends a watch: whoever waits for it is told that it is over.
+    ///
+    /// # Errors
+    /// There is no such watch.
+    pub fn unwatch(&self, id: &str) -> Result<(), JobError> {
+        todo!()
+    }
+
+    /// Stores an event and sends it to `relays`; waits for their answers, at most for `timeout`.
+    ///
+    /// # Errors
+    /// No relay is named, or too many, the store failed (then nothing was sent), or everything was closed.
+    pub async fn publish(
+        &self,
+        event: Event,
+        relays: Vec<RelayUrl>,
+        timeout: Duration,
+    ) -> Result<PublishReport, JobError> {
+        todo!()
+    }
+
+    /// Checks events and stores those that are genuine. One outcome an event, in order. Jobs that publish send them on.
+    ///
+    /// # Errors
+    /// The store failed: some may be held, and adding them again is harmless.
+    pub async fn add(&self, events: Vec<Event>) -> Result<Vec<Added>, JobError> {
+        todo!()
+    }
+
+    /// Adds the events of `text`, which has one a line. Lines that are no genuine event are counted and left out.
+    ///
+    /// # Errors
+    /// As [`Jobs::add`].
+    pub async fn import(&self, text: &str) -> Result<Imported, JobError> {
+        todo!()
+    }
+
+    /// Events that are held, one a line, in the order in which they were stored, behind number `after`: at least one, and no
+    /// more once they have `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn export(&self, after: Option<Sequence>, bytes_max: usize) -> Result<Exported, JobError> {
+        todo!()
+    }
+
+    /// What is proven of this filter at each relay that was ever asked for it.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn coverage(&self, filter: &Filter) -> Result<Vec<RelayCoverage>, JobError> {
+        todo!()
+    }
+
+    /// How things are at every relay that something is, or was, wanted of: one report a relay, that of the engine that is
+    /// connected to it, if one is.
+    pub fn relays(&self) -> Vec<RelayReport> {
+        todo!()
+    }
+
+    /// Waits until how things are at relays, or whether the store fails, may be other than when this gave `seen`; begin with
+    /// 0.
+    pub async fn changed(&self, seen: u64) -> u64 {
+        todo!()
+    }
+
+    /// The words in which the store fails at the moment, if it does: nothing is fetched until it works again.
+    pub fn store_failure(&self) -> Option<String> {
+        todo!()
+    }
+
+    /// The machine slept, the network came back, or somebody looks: connections are probed, relays that are down are tried
+    /// at once, and so is a store that fails.
+    pub async fn wake(&self) {
+        todo!()
+    }
+
+    /// Somebody else has stored something, or there is room again: waiting takes look for it, and a store that fails is tried
+    /// again.
+    pub fn store_changed(&self) {
+        todo!()
+    }
+
+    /// Ends everything: what has arrived is stored, connections are closed, and whoever waits is answered.
+    pub async fn close(&self) {
+        todo!()
+    }
+}
