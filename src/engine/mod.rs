@@ -87,6 +87,8 @@ pub struct Engine {
     touched: BTreeSet<usize>,
     /// How relays stood when that was told last.
     sights: BTreeMap<usize, Sight>,
+    /// Whether discovery had found something then.
+    told_found: bool,
 }
 
 impl std::fmt::Debug for Engine {
@@ -138,6 +140,7 @@ impl Engine {
             stored_before: 0,
             touched: BTreeSet::new(),
             sights: BTreeMap::new(),
+            told_found: false,
             config,
         };
         engine.pipeline.keep = engine.kept();
@@ -488,9 +491,7 @@ impl Engine {
             return;
         }
         let drained = self.pipeline.is_empty() || self.store_error.is_some();
-        // What discovery has found and not handed out yet is still to be fetched.
-        let has_found =
-            !self.stopping && self.discovery.as_ref().is_some_and(|discovery| discovery.deadline().is_some());
+        let has_found = !self.stopping && self.has_found();
         let settled = !has_found && self.relays.iter().all(Relay::is_done);
         let done = drained && (self.store_error.is_some() || settled);
         if self.stopping && done {

@@ -9,7 +9,7 @@ use crate::store::Coverage;
 pub struct Standing {
     /// All of it.
     pub report: RelayReport,
-    /// Has everything that is wanted come to its end, with or without gaps?
+    /// Has everything that is wanted come to its end, with or without gaps, and has discovery nothing more to hand out?
     pub settled: bool,
     /// The caller's filters, one by one; those that discovery makes are in the report alone.
     pub filters: Vec<FilterStanding>,
@@ -62,21 +62,36 @@ pub(super) struct Sight {
     pub events: u64,
     pub connections: u64,
     pub histories: u64,
+    /// See [`Engine::has_found`].
+    pub has_found: bool,
 }
 
 impl Engine {
     /// Tells of the relays whose standing has changed.
     pub(super) fn tell_standings(&mut self) {
+        if !self.config.tells_standings {
+            return;
+        }
+        let has_found = self.has_found();
+        if std::mem::replace(&mut self.told_found, has_found) != has_found {
+            self.touched.extend(0..self.relays.len());
+        }
         for number in std::mem::take(&mut self.touched) {
             let Some(relay) = self.relays.get(number) else { continue };
-            let sight = relay.sight(self.now.instant);
+            let sight = Sight { has_found, ..relay.sight(self.now.instant) };
             if self.sights.get(&number) == Some(&sight) {
                 continue;
             }
-            let standing = relay.standing(self.now.instant, &self.config);
+            let mut standing = relay.standing(self.now.instant, &self.config);
+            standing.settled &= !has_found;
             self.sights.insert(number, sight);
             self.out.push_back(Effect::Notify(Notice::Standing(Box::new(standing))));
         }
+    }
+
+    /// Has discovery found something that it has not handed out yet, or does it wait for what is held?
+    pub(super) fn has_found(&self) -> bool {
+        self.discovery.as_ref().is_some_and(|discovery| self.awaits_held || discovery.deadline().is_some())
     }
 
     /// Tells who has brought what is about to be stored.

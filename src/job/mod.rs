@@ -18,10 +18,21 @@
 //! `store`, and engines are begun anew over the same store once it may have recovered: after a while, on [`Jobs::wake`] and
 //! on [`Jobs::store_changed`].
 
+mod adding;
 mod answers;
+mod bell;
 mod config;
+mod courier;
+mod entry;
+mod origins;
+mod proving;
+mod publishing;
+mod reading;
 mod report;
+mod runner;
+mod shared;
 mod spec;
+mod starting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +48,11 @@ use crate::engine::RelayReport;
 use crate::protocol::{Event, Filter, RelayUrl};
 use crate::runtime::Runtime;
 use crate::store::entry::Sequence;
+use shared::Shared;
 
 /// Runs jobs. Clones share them. See the module.
 pub struct Jobs<R: Runtime> {
-    shared: Arc<R>,
+    shared: Arc<Shared<R>>,
 }
 
 impl<R: Runtime> Clone for Jobs<R> {
@@ -49,10 +61,16 @@ impl<R: Runtime> Clone for Jobs<R> {
     }
 }
 
+impl<R: Runtime> std::fmt::Debug for Jobs<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jobs").field("jobs", &self.shared.lock().jobs.keys()).finish_non_exhaustive()
+    }
+}
+
 impl<R: Runtime> Jobs<R> {
     /// No job yet. `seed` determines every chance that is taken.
     pub fn new(runtime: Arc<R>, config: JobsConfig, seed: u64) -> Self {
-        todo!()
+        Self { shared: Arc::new(Shared::new(runtime, config, seed)) }
     }
 
     /// Begins a job under an id of the caller's.
@@ -61,15 +79,16 @@ impl<R: Runtime> Jobs<R> {
     /// The id is in use, something is missing from the specification or too much, the store cannot be read, or everything was
     /// closed.
     pub async fn start(&self, id: &str, spec: JobSpec) -> Result<(), JobError> {
-        todo!()
+        self.shared.start(id, spec).await
     }
 
-    /// Ends a job. What it has stored can still be taken, and its last report read.
+    /// Ends a job. What it has stored can still be taken, and its last report read. One that has an engine of its own is
+    /// over once that has stored what has arrived: see [`Jobs::settled`].
     ///
     /// # Errors
     /// There is no such job.
-    pub async fn stop(&self, id: &str) -> Result<(), JobError> {
-        todo!()
+    pub fn stop(&self, id: &str) -> Result<(), JobError> {
+        self.shared.stop(id)
     }
 
     /// How a job stands.
@@ -77,7 +96,7 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// There is no such job.
     pub fn report(&self, id: &str) -> Result<JobReport, JobError> {
-        todo!()
+        self.shared.report(id)
     }
 
     /// Waits until this moment has come for a job, and gives its report.
@@ -85,7 +104,14 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// There is no such job (any more).
     pub async fn settled(&self, id: &str, moment: Moment) -> Result<JobReport, JobError> {
-        todo!()
+        loop {
+            let seen = self.shared.news.count();
+            let report = self.shared.report(id)?;
+            if report.has_come(moment) {
+                return Ok(report);
+            }
+            self.shared.news.past(seen).await;
+        }
     }
 
     /// Waits for events of a job or watch, and gives out those that are there: at most `events_max`, and no more once they
@@ -95,7 +121,20 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// There is no such job, or the store cannot be read: the next call tries again.
     pub async fn take(&self, id: &str, events_max: usize, bytes_max: usize) -> Result<Option<Taken>, JobError> {
-        todo!()
+        let reading = self.shared.lock().job(id)?.reading.clone();
+        let mut reading = reading.lock().await;
+        loop {
+            let seen = self.shared.arrivals.count();
+            // Looked at first: what was stored before the end is read after it.
+            let is_over = self.shared.lock().jobs.get(id).is_none_or(|job| job.end.is_some());
+            if let Some(taken) = reading.read(&self.shared, events_max, bytes_max).await? {
+                return Ok(Some(taken));
+            }
+            if is_over {
+                return Ok(None);
+            }
+            self.shared.arrivals.past(seen).await;
+        }
     }
 
     /// Gives out what satisfies one of `filters` and is stored after number `after`, or from now on, by whatever way, through
@@ -104,15 +143,19 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// As [`Jobs::start`].
     pub async fn watch(&self, id: &str, filters: Vec<Filter>, after: Option<Sequence>) -> Result<(), JobError> {
-        todo!()
+        self.shared.watch(id, filters, after).await
     }
 
-    /// Ends a watch: whoever waits for it is told that it is over.
+    /// Ends a watch, and forgets it: whoever waits for it is told that it is over.
     ///
     /// # Errors
     /// There is no such watch.
     pub fn unwatch(&self, id: &str) -> Result<(), JobError> {
-        todo!()
+        match self.shared.lock().job(id)?.spec {
+            Some(_) => return Err(JobError::Unknown(id.to_owned())),
+            None => {}
+        }
+        self.shared.stop(id)
     }
 
     /// Stores an event and sends it to `relays`; waits for their answers, at most for `timeout`.
@@ -125,7 +168,7 @@ impl<R: Runtime> Jobs<R> {
         relays: Vec<RelayUrl>,
         timeout: Duration,
     ) -> Result<PublishReport, JobError> {
-        todo!()
+        self.shared.publish(event, relays, timeout).await
     }
 
     /// Checks events and stores those that are genuine. One outcome an event, in order. Jobs that publish send them on.
@@ -133,7 +176,7 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// The store failed: some may be held, and adding them again is harmless.
     pub async fn add(&self, events: Vec<Event>) -> Result<Vec<Added>, JobError> {
-        todo!()
+        self.shared.add(events).await
     }
 
     /// Adds the events of `text`, which has one a line. Lines that are no genuine event are counted and left out.
@@ -141,7 +184,7 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// As [`Jobs::add`].
     pub async fn import(&self, text: &str) -> Result<Imported, JobError> {
-        todo!()
+        self.shared.import(text).await
     }
 
     /// Events that are held, one a line, in the order in which they were stored, behind number `after`: at least one, and no
@@ -150,7 +193,7 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// The store cannot be read.
     pub async fn export(&self, after: Option<Sequence>, bytes_max: usize) -> Result<Exported, JobError> {
-        todo!()
+        self.shared.export(after.unwrap_or_default(), bytes_max).await
     }
 
     /// What is proven of this filter at each relay that was ever asked for it.
@@ -158,40 +201,41 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// The store cannot be read.
     pub async fn coverage(&self, filter: &Filter) -> Result<Vec<RelayCoverage>, JobError> {
-        todo!()
+        self.shared.coverage(filter).await
     }
 
     /// How things are at every relay that something is, or was, wanted of: one report a relay, that of the engine that is
     /// connected to it, if one is.
     pub fn relays(&self) -> Vec<RelayReport> {
-        todo!()
+        self.shared.lock().relays()
     }
 
     /// Waits until how things are at relays, or whether the store fails, may be other than when this gave `seen`; begin with
     /// 0.
     pub async fn changed(&self, seen: u64) -> u64 {
-        todo!()
+        self.shared.news.past(seen).await
     }
 
     /// The words in which the store fails at the moment, if it does: nothing is fetched until it works again.
     pub fn store_failure(&self) -> Option<String> {
-        todo!()
+        self.shared.lock().store_failure()
     }
 
     /// The machine slept, the network came back, or somebody looks: connections are probed, relays that are down are tried
     /// at once, and so is a store that fails.
-    pub async fn wake(&self) {
-        todo!()
+    pub fn wake(&self) {
+        self.shared.wake();
     }
 
     /// Somebody else has stored something, or there is room again: waiting takes look for it, and a store that fails is tried
     /// again.
     pub fn store_changed(&self) {
-        todo!()
+        self.shared.arrivals.ring();
+        self.shared.recovery.ring();
     }
 
     /// Ends everything: what has arrived is stored, connections are closed, and whoever waits is answered.
     pub async fn close(&self) {
-        todo!()
+        self.shared.close().await;
     }
 }

@@ -26,6 +26,7 @@ impl Relay {
                 + counters.refused,
             connections: counters.connections + counters.connections_failed,
             histories: counters.histories,
+            has_found: false,
         }
     }
 
