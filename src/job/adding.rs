@@ -8,7 +8,7 @@ use crate::ingest::{Verdict, Verified};
 use crate::peer::View;
 use crate::protocol::{Event, lines};
 use crate::runtime::{Clock, Runtime};
-use crate::store::entry::Sequence;
+use crate::store::Sequence;
 use crate::store::{Batch, Outcome, Store};
 
 impl<R: Runtime> Shared<R> {

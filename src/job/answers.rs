@@ -6,7 +6,7 @@ use serde::ser::{SerializeStruct, Serializer};
 use crate::engine::PublishAnswer;
 use crate::ingest::Invalid;
 use crate::protocol::RelayUrl;
-use crate::store::entry::Sequence;
+use crate::store::Sequence;
 use crate::store::{Method, Outcome, Record};
 
 /// Events of a job, in the order in which they were stored. The three lists are equally long.

@@ -14,7 +14,7 @@ use crate::engine::{Command, Direction, Origin};
 use crate::peer::View;
 use crate::protocol::{Event, Filter};
 use crate::runtime::{Clock, Runtime};
-use crate::store::entry::Sequence;
+use crate::store::Sequence;
 use crate::store::{Query, Record, Store};
 
 /// Brings news to one engine, as long as that runs.

@@ -25,6 +25,8 @@ pub(super) struct Entry {
     pub(super) runner: Option<RunnerId>,
     /// Its time is up.
     pub(super) is_overdue: bool,
+    /// It was not over when everything was closed.
+    pub(super) is_cut: bool,
     /// Its last report, once it is over.
     pub(super) end: Option<JobReport>,
 }
@@ -52,6 +54,7 @@ impl Entry {
             reading: Arc::new(Mutex::new(reading)),
             runner: None,
             is_overdue: false,
+            is_cut: false,
             end: None,
         }
     }

@@ -47,7 +47,7 @@ pub use spec::{JobError, JobSpec, What};
 use crate::engine::RelayReport;
 use crate::protocol::{Event, Filter, RelayUrl};
 use crate::runtime::Runtime;
-use crate::store::entry::Sequence;
+use crate::store::Sequence;
 use shared::Shared;
 
 /// Runs jobs. Clones share them. See the module.
@@ -73,12 +73,13 @@ impl<R: Runtime> Jobs<R> {
         Self { shared: Arc::new(Shared::new(runtime, config, seed)) }
     }
 
-    /// Begins a job under an id of the caller's.
+    /// Begins a job under an id of the caller's. Gives the number behind which its events are given out, for
+    /// [`JobSpec::after`] of another that is to go on there before this one has given out any.
     ///
     /// # Errors
     /// The id is in use, something is missing from the specification or too much, the store cannot be read, or everything was
     /// closed.
-    pub async fn start(&self, id: &str, spec: JobSpec) -> Result<(), JobError> {
+    pub async fn start(&self, id: &str, spec: JobSpec) -> Result<Sequence, JobError> {
         self.shared.start(id, spec).await
     }
 
@@ -102,11 +103,14 @@ impl<R: Runtime> Jobs<R> {
     /// Waits until this moment has come for a job, and gives its report.
     ///
     /// # Errors
-    /// There is no such job (any more).
+    /// There is no such job (any more), or everything was closed before.
     pub async fn settled(&self, id: &str, moment: Moment) -> Result<JobReport, JobError> {
         loop {
             let seen = self.shared.news.count();
             let report = self.shared.report(id)?;
+            if self.shared.lock().job(id)?.is_cut {
+                return Err(JobError::Closed);
+            }
             if report.has_come(moment) {
                 return Ok(report);
             }
@@ -119,16 +123,23 @@ impl<R: Runtime> Jobs<R> {
     /// dropped before it ends. Of several calls for one job at a time, one waits for the other.
     ///
     /// # Errors
-    /// There is no such job, or the store cannot be read: the next call tries again.
+    /// There is no such job, the store cannot be read (the next call tries again), or everything was closed before the job
+    /// was over, and what there is was given out.
     pub async fn take(&self, id: &str, events_max: usize, bytes_max: usize) -> Result<Option<Taken>, JobError> {
         let reading = self.shared.lock().job(id)?.reading.clone();
         let mut reading = reading.lock().await;
         loop {
             let seen = self.shared.arrivals.count();
             // Looked at first: what was stored before the end is read after it.
-            let is_over = self.shared.lock().jobs.get(id).is_none_or(|job| job.end.is_some());
+            let (is_over, is_cut) = match self.shared.lock().jobs.get(id) {
+                Some(job) => (job.end.is_some(), job.is_cut),
+                None => (true, false),
+            };
             if let Some(taken) = reading.read(&self.shared, events_max, bytes_max).await? {
                 return Ok(Some(taken));
+            }
+            if is_cut {
+                return Err(JobError::Closed);
             }
             if is_over {
                 return Ok(None);
@@ -138,11 +149,11 @@ impl<R: Runtime> Jobs<R> {
     }
 
     /// Gives out what satisfies one of `filters` and is stored after number `after`, or from now on, by whatever way, through
-    /// [`Jobs::take`]. Limits of the filters do not count.
+    /// [`Jobs::take`]. Limits of the filters do not count. Gives the number as [`Jobs::start`] does.
     ///
     /// # Errors
     /// As [`Jobs::start`].
-    pub async fn watch(&self, id: &str, filters: Vec<Filter>, after: Option<Sequence>) -> Result<(), JobError> {
+    pub async fn watch(&self, id: &str, filters: Vec<Filter>, after: Option<Sequence>) -> Result<Sequence, JobError> {
         self.shared.watch(id, filters, after).await
     }
 
@@ -151,9 +162,9 @@ impl<R: Runtime> Jobs<R> {
     /// # Errors
     /// There is no such watch.
     pub fn unwatch(&self, id: &str) -> Result<(), JobError> {
-        match self.shared.lock().job(id)?.spec {
-            Some(_) => return Err(JobError::Unknown(id.to_owned())),
-            None => {}
+        let is_watch = self.shared.lock().job(id)?.spec.is_none();
+        if !is_watch {
+            return Err(JobError::Unknown(id.to_owned()));
         }
         self.shared.stop(id)
     }
@@ -234,7 +245,7 @@ impl<R: Runtime> Jobs<R> {
         self.shared.recovery.ring();
     }
 
-    /// Ends everything: what has arrived is stored, connections are closed, and whoever waits is answered.
+    /// Ends everything: what has arrived is stored, connections are closed, and whoever waits is told [`JobError::Closed`].
     pub async fn close(&self) {
         self.shared.close().await;
     }

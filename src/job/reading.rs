@@ -7,8 +7,8 @@ use crate::discover::Discovery;
 use crate::protocol::filter::matches;
 use crate::protocol::{Event, Filter};
 use crate::runtime::{Clock, Now, Runtime};
+use crate::store::Sequence;
 use crate::store::Store;
-use crate::store::entry::Sequence;
 
 /// Where the reader of a job is, and what it is to get.
 pub(super) struct Reading {
@@ -56,6 +56,11 @@ impl Selection {
 impl Reading {
     pub(super) fn new(cursor: Sequence, selection: Selection) -> Self {
         Self { cursor, selection }
+    }
+
+    /// Everything up to this number was given out.
+    pub(super) fn cursor(&self) -> Sequence {
+        self.cursor
     }
 
     /// What is there now; `None` if there is nothing. The cursor moves when everything is at hand, and nothing is awaited

@@ -234,10 +234,7 @@ enum Next {
 /// Runs engines for a runner, one after the other, until one ends without a failure of the store.
 pub(super) async fn run<R: Runtime>(shared: Arc<Shared<R>>, id: RunnerId) {
     loop {
-        let failed = match run_once(&shared, id).await {
-            Ok(()) => None,
-            Err(words) => Some(words),
-        };
+        let failed = run_once(&shared, id).await.err();
         match after_run(&shared, id, failed) {
             Next::Over => break,
             Next::Again(failures) => rest(&shared, failures).await,

@@ -150,8 +150,9 @@ impl State {
     pub(super) fn end_job(&mut self, id: &str, config: &JobsConfig) {
         let Some(job) = self.jobs.get(id).filter(|job| job.end.is_none()) else { return };
         let report = job.report(Standpoint { is_over: true, ..self.standpoint(job, config) });
+        let is_closed = self.is_closed;
         if let Some(job) = self.jobs.get_mut(id) {
-            job.end = Some(report);
+            (job.end, job.is_cut) = (Some(report), is_closed);
         }
         self.queue.retain(|queued| queued != id);
         self.ended.push_back(id.to_owned());

@@ -8,7 +8,7 @@ use super::JobsConfig;
 use crate::engine::Direction;
 use crate::protocol::{Address, Filter, RelayUrl};
 use crate::store::Method;
-use crate::store::entry::Sequence;
+use crate::store::Sequence;
 
 /// A job: what is to be held, of which relays, and how it is got.
 #[derive(Debug, Clone, PartialEq, Eq)]

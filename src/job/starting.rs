@@ -16,12 +16,12 @@ use crate::discover::Discovery;
 use crate::engine::Command;
 use crate::protocol::Filter;
 use crate::runtime::{Clock, Instant, Runtime};
+use crate::store::Sequence;
 use crate::store::Store;
-use crate::store::entry::Sequence;
 
 impl<R: Runtime> Shared<R> {
     /// See [`Jobs::start`](super::Jobs::start).
-    pub(super) async fn start(self: &Arc<Self>, id: &str, spec: JobSpec) -> Result<(), JobError> {
+    pub(super) async fn start(self: &Arc<Self>, id: &str, spec: JobSpec) -> Result<Sequence, JobError> {
         let spec = JobSpec { relays: without_repetitions(spec.relays), ..spec };
         spec.check(&self.config)?;
         let now = self.runtime.clock().now().instant;
@@ -31,6 +31,7 @@ impl<R: Runtime> Shared<R> {
             (What::Repos { .. }, None) => return Err(JobError::NoFilters),
         };
         let reading = self.reading(selection, spec.after).await?;
+        let cursor = reading.cursor();
         let deadline = spec.timeout.map(|timeout| now + timeout);
         let begun = {
             let mut state = self.lock();
@@ -43,17 +44,23 @@ impl<R: Runtime> Shared<R> {
             self.runtime.spawn(self.clone().watch_time(id.to_owned(), at));
         }
         self.news.ring();
-        Ok(())
+        Ok(cursor)
     }
 
     /// See [`Jobs::watch`](super::Jobs::watch).
-    pub(super) async fn watch(&self, id: &str, filters: Vec<Filter>, after: Option<Sequence>) -> Result<(), JobError> {
+    pub(super) async fn watch(
+        &self,
+        id: &str,
+        filters: Vec<Filter>,
+        after: Option<Sequence>,
+    ) -> Result<Sequence, JobError> {
         check_filters(&filters, &self.config)?;
         let reading = self.reading(Selection::Filters(filters), after).await?;
         let mut state = self.lock();
         state.admit(id, &self.config)?;
+        let cursor = reading.cursor();
         state.jobs.insert(id.to_owned(), Entry::new(None, reading));
-        Ok(())
+        Ok(cursor)
     }
 
     async fn reading(&self, selection: Selection, after: Option<Sequence>) -> Result<Reading, JobError> {
