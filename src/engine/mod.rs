@@ -4,6 +4,7 @@
 //! [`Engine::poll_effect`] until it is empty, then waits for [`Engine::deadline`] or something to happen. What a
 //! remote does is never an error: it leads to effects, counters and gaps.
 
+mod announcing;
 mod config;
 mod discovery;
 mod io;
@@ -11,11 +12,13 @@ mod items;
 mod pace;
 mod peers;
 mod planted;
+mod publishing;
 mod refused;
 mod registry;
 mod relay;
 mod report;
 mod sizes;
+mod standing;
 mod tickets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,21 +31,24 @@ pub use io::{Command, ConnId, Effect, Holdings, Input, Notice, Ticket};
 pub(crate) use planted::Planted;
 #[cfg(feature = "testing")]
 pub use planted::Planted;
+pub use publishing::PublishAnswer;
 pub use report::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
 pub use sizes::Sizes;
+pub use standing::{Brought, FilterStanding, Standing};
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::discover::{DiscoverConfig, Discovery, Rules};
-use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Source, Work};
+use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Settled, Source, Work};
 use crate::peer::AccessRules;
 use crate::plan::Pack;
 use crate::protocol::{Event, FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
-use crate::store::{Coverage, Snapshot};
+use crate::store::{Coverage, Outcome, Snapshot};
 use items::ItemCache;
 use pace::Pace;
 use refused::Refused;
 use relay::{Ctx, Pending, Relay};
+use standing::Sight;
 
 /// The engine. See the module.
 pub struct Engine {
@@ -78,6 +84,12 @@ pub struct Engine {
     publish_passes: u32,
     /// How many events each relay had stored when the last publishing pass began.
     stored_before: u64,
+    /// Relays that may stand otherwise than was told last, if that is told.
+    touched: BTreeSet<usize>,
+    /// How relays stood when that was told last.
+    sights: BTreeMap<usize, Sight>,
+    /// Whether discovery had found something then.
+    told_found: bool,
 }
 
 impl std::fmt::Debug for Engine {
@@ -127,6 +139,9 @@ impl Engine {
             progress_at: (!config.progress_interval.is_zero()).then(|| now.instant + config.progress_interval),
             publish_passes: 0,
             stored_before: 0,
+            touched: BTreeSet::new(),
+            sights: BTreeMap::new(),
+            told_found: false,
             config,
         };
         engine.pipeline.keep = engine.kept();
@@ -157,6 +172,7 @@ impl Engine {
         }
         self.poll_discovery();
         self.poll_pipeline();
+        self.tell_standings();
         self.announce();
     }
 
@@ -239,6 +255,9 @@ impl Engine {
             access: &self.access,
         };
         act(relay, &mut ctx);
+        if self.config.tells_standings {
+            self.touched.insert(number);
+        }
         let after = relay.conn();
         let deadline = relay.deadline(&ctx);
         if before != after {
@@ -293,6 +312,8 @@ impl Engine {
             Command::AllHeld => self.awaits_held = false,
             Command::Judge { ticket, events } => self.judge(ticket, &events),
             Command::Wake => self.wake(),
+            Command::Publish { ticket, relay, event, timeout } => self.publish(ticket, relay, event, timeout),
+            Command::Prove { ticket, filter } => self.prove(ticket, &filter),
             Command::Stop => {
                 self.stopping = true;
                 self.give_all_up(&GapReason::Stopped);
@@ -339,6 +360,10 @@ impl Engine {
 
     fn handle_outcomes(&mut self, outcomes: Outcomes) {
         let mut touched = BTreeSet::new();
+        let is_stored = |(_, settled): &(Source, Settled)| *settled == Settled::Committed(Outcome::Stored);
+        if self.config.tells_standings && outcomes.events.iter().any(is_stored) {
+            self.out.push_back(Effect::Notify(Notice::Stored));
+        }
         for (source, settled) in outcomes.events {
             touched.insert(source.relay);
             if let Some(relay) = self.relays.get_mut(source.relay) {
@@ -439,61 +464,13 @@ impl Engine {
     fn emit_work(&mut self, work: Work) {
         match work {
             Work::Verify { ticket, events, look_up } => self.out.push_back(Effect::Verify { ticket, events, look_up }),
-            Work::Commit(ticket, batch) => self.out.push_back(Effect::Commit { ticket, batch }),
+            Work::Commit(ticket, batch) => {
+                if self.config.tells_standings {
+                    self.tell_brought();
+                }
+                self.out.push_back(Effect::Commit { ticket, batch });
+            }
             Work::Settled(outcomes) => self.handle_outcomes(outcomes),
         }
-    }
-
-    /// Tells the embedder how far things are, and of the end.
-    fn announce(&mut self) {
-        if self.ended {
-            return;
-        }
-        if let Some(at) = self.progress_at
-            && at <= self.now.instant
-        {
-            self.progress_at = Some(self.now.instant + self.config.progress_interval);
-            self.out.push_back(Effect::Notify(Notice::Progress(self.reports())));
-            let discovery = self.discovery.as_ref().map(|discovery| (discovery.sizes(), discovery.counters()));
-            let holdings = Holdings { sizes: self.sizes(), discovery };
-            self.out.push_back(Effect::Notify(Notice::Holdings(Box::new(holdings))));
-        }
-        if !self.stopping && !self.config.one_shot {
-            return;
-        }
-        let drained = self.pipeline.is_empty() || self.store_error.is_some();
-        let done = drained && (self.store_error.is_some() || self.relays.iter().all(Relay::is_done));
-        if self.stopping && done {
-            self.ended = true;
-            self.out.push_back(Effect::Notify(Notice::Stopped(self.reports())));
-        } else if self.config.one_shot && done && !self.relays.is_empty() && !self.publish_again() {
-            self.ended = true;
-            self.out.push_back(Effect::Notify(Notice::Finished(self.reports())));
-        }
-    }
-
-    /// Events that one relay brought are to get to the others that are published to: another pass, if there are any.
-    fn publish_again(&mut self) -> bool {
-        let stored: u64 = self.relays.iter().map(|relay| relay.stored).sum();
-        let fresh = stored > std::mem::replace(&mut self.stored_before, stored);
-        let ups: Vec<usize> = (0..self.relays.len()).filter(|number| self.relays[*number].is_up()).collect();
-        let several = self.relays.len() > 1;
-        if !fresh
-            || !several
-            || ups.is_empty()
-            || self.config.dry_run
-            || self.publish_passes >= self.config.publish_passes_max
-            || self.store_error.is_some()
-        {
-            return false;
-        }
-        self.publish_passes += 1;
-        for number in ups {
-            self.with_relay(number, |relay, ctx| {
-                relay.restart(ctx);
-                relay.pump(ctx);
-            });
-        }
-        !self.relays.iter().all(Relay::is_done)
     }
 }
