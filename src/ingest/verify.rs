@@ -48,6 +48,16 @@ pub enum Invalid {
     Signature,
 }
 
+impl Invalid {
+    /// What is wrong, in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Id => "the id is not the hash of the event",
+            Self::Signature => "the signature is not the author's",
+        }
+    }
+}
+
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "nearly every value is the large one; a box each would cost more")]
