@@ -21,7 +21,10 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
   if (signal === undefined) return promise;
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason);
-    if (signal.aborted) return abort();
+    if (signal.aborted) {
+      quiet(promise);
+      return abort();
+    }
     signal.addEventListener("abort", abort, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
   });

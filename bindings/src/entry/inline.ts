@@ -1,5 +1,5 @@
 /** Everything in one file: the WebAssembly and the worker are text inside this module, in place of files beside it. */
-import { wasmBase64, workerText } from "relaysync-inlined";
+import { wasmGzipBase64, workerText } from "relaysync-inlined";
 import { browserAbilities, openOn, type Platform } from "../open.js";
 import type { OpenOptions } from "../options.js";
 import * as here from "../serve/host.js";
@@ -15,8 +15,10 @@ function createWorker(): Worker {
   return new Worker(workerUrl, { type: "module" });
 }
 
-function bytes(): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(wasmBase64), (character) => character.charCodeAt(0));
+/** Compressed, since compressing base64 text afterwards would win little. */
+function bytes(): Promise<ArrayBuffer> {
+  const packed = Uint8Array.from(atob(wasmGzipBase64), (character) => character.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
 const platform: Platform = {

@@ -48,6 +48,13 @@ export interface Roles {
   failed(thrown: unknown): void;
 }
 
+/** One request for the lock. */
+interface Grip {
+  lost: boolean;
+  /** Aborts the wait for it. */
+  readonly signal: AbortSignal | undefined;
+}
+
 /** One tab's part in it. */
 export class Election {
   readonly #lock: string;
@@ -128,26 +135,22 @@ export class Election {
   }
 
   #request(options: LockOptions): void {
-    const { signal } = options;
-    const held = this.#tabs.locks.request(this.#lock, options, (lock) => (lock === null ? undefined : this.#hold(signal)));
-    held.catch((thrown: unknown) => this.#lost(thrown, signal));
+    const grip: Grip = { lost: false, signal: options.signal };
+    const held = this.#tabs.locks.request(this.#lock, options, (lock) => (lock === null ? undefined : this.#hold(grip)));
+    held.catch((thrown: unknown) => this.#lost(thrown, grip));
   }
 
   /** Holds the lock until it is released, or taken away. */
-  async #hold(signal: AbortSignal | undefined): Promise<void> {
+  async #hold(grip: Grip): Promise<void> {
     // A tab that was frozen may be given a lock that was taken from it again since; by the time of this answer it knows.
-    let lost = false;
     const released = new Promise<void>((resolve) => (this.#release = resolve));
     const mine = this.#release;
-    this.#broken = () => (lost = true);
     await this.#tabs.locks.query();
-    if (lost || !this.#running || signal?.aborted) return;
+    if (grip.lost || !this.#running || grip.signal?.aborted) return;
     await this.#serve();
     if (this.#term === undefined && this.#release === mine) return;
     await released;
   }
-
-  #broken: () => void = () => undefined;
 
   async #serve(): Promise<void> {
     const term = this.#machine.name();
@@ -166,9 +169,9 @@ export class Election {
   }
 
   /** The lock is not held, or waited for, any more. */
-  #lost(thrown: unknown, signal: AbortSignal | undefined): void {
-    this.#broken();
-    if (signal?.aborted) return;
+  #lost(thrown: unknown, grip: Grip): void {
+    grip.lost = true;
+    if (grip.signal?.aborted) return;
     if ((thrown as { name?: unknown } | null)?.name !== "AbortError") this.#log.error("the lock of the database failed", thrown);
     this.#log.warn("another tab has taken the lead, since this one did not answer");
     void this.#resign().then(() => {
