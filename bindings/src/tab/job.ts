@@ -87,14 +87,28 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
    * the report at the end of the job. Any number of loops may run.
    */
   async *progress(): AsyncGenerator<JobReport, void, undefined> {
-    let last = "";
-    for (;;) {
-      const over = await Promise.race([this.done.then(() => true, () => true), pause(this.#config.progressMs, last !== "")]);
-      const report = over ? await this.done : await unlessAborted(this.report(), this.#signal);
+    let over = false;
+    let wake: () => void = () => undefined;
+    const end = (): void => {
+      over = true;
+      wake();
+    };
+    this.done.then(end, end);
+    for (let last = ""; ; ) {
+      const isLast = over;
+      const report = isLast ? await this.done : await unlessAborted(this.report(), this.#signal);
       const text = JSON.stringify(report);
       if (text !== last) yield report;
-      if (over) return;
+      if (isLast) return;
       last = text;
+      if (over) continue;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, this.#config.progressMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
     }
   }
 
@@ -136,10 +150,4 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
       (result) => result as JobReport,
     );
   }
-}
-
-/** False after so many milliseconds, at once if there is no need to wait. */
-async function pause(ms: number, needed: boolean): Promise<false> {
-  if (needed) await new Promise((resolve) => setTimeout(resolve, ms));
-  return false;
 }
