@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::ingest::Verified;
 use crate::peer::View;
 use crate::protocol::{Event, Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
+use crate::store::{Arrivals, Batch, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store};
 
 /// How much may wait for one subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -354,6 +354,14 @@ impl<S: Store> Store for FedStore<S> {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, S::Error> {
         self.store.contexts(ids).await
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, S::Error> {
+        self.store.arrivals(after, limit, bytes_max).await
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, S::Error> {
+        self.store.last_arrival().await
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::entry::{Entry, Range, Sequence};
 use super::tables::{Body, Changes, Damaged, Tables};
 use super::{
-    Batch, Coverage, Outcome, Page, Query, Record, RequestContext, Snapshot, Store, StoreConfig, rules, select,
+    Arrivals, Batch, Coverage, Outcome, Page, Query, Record, RequestContext, Snapshot, Store, StoreConfig, rules,
+    select,
 };
 use crate::peer::View;
 use crate::protocol::{Filter, FilterKey, ItemSet, RelayUrl, Window};
@@ -160,5 +161,13 @@ impl Store for MemoryStore {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, Damaged> {
         select::contexts(&*self.lock(), &ids)
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, Damaged> {
+        select::arrivals(&*self.lock(), after, limit, bytes_max)
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, Damaged> {
+        Ok(select::last_arrival(&*self.lock()))
     }
 }

@@ -13,6 +13,8 @@ mod veil;
 
 pub use memory::MemoryStore;
 
+pub use entry::Sequence;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -192,6 +194,15 @@ pub struct Page {
     pub next: Option<Cursor>,
 }
 
+/// Events in the order in which they were stored: see [`Store::arrivals`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arrivals {
+    /// Events that are held, each with its number, ascending.
+    pub records: Vec<(Sequence, Record)>,
+    /// Everything up to this number was looked at: where to go on.
+    pub last: Sequence,
+}
+
 /// What a store is told of the world when it is opened.
 #[derive(Debug, Clone, Default)]
 pub struct StoreConfig {
@@ -304,6 +315,27 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
         &self,
         ids: Vec<[u8; 32]>,
     ) -> impl Future<Output = Result<Vec<Option<RequestContext>>, Self::Error>> + MaybeSend;
+
+    /// The events that are held, in the order in which they were stored, from the first behind number `after` on. Events
+    /// are numbered from 1, so 0 asks for all; numbers only grow, and are not given out twice while the store exists. At
+    /// most `limit` events, and none more once they have `bytes_max` bytes (there is at least one, unless `limit` is
+    /// zero). What is gone is left out; what has expired is still there until a commit notes it. Who goes on behind
+    /// [`Arrivals::last`] misses nothing and meets nothing twice.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn arrivals(
+        &self,
+        after: Sequence,
+        limit: usize,
+        bytes_max: usize,
+    ) -> impl Future<Output = Result<Arrivals, Self::Error>> + MaybeSend;
+
+    /// The number of the latest arrival, whether it is held or gone; zero if there was none.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    fn last_arrival(&self) -> impl Future<Output = Result<Sequence, Self::Error>> + MaybeSend;
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::entry::{Index, Key, Range, Rank, Sequence};
 use super::plan::{Plan, author_keys};
 use super::tables::{Body, Damaged, Tables};
 use super::veil::{Sieve, Veil};
-use super::{Page, Query, Record, RequestContext};
+use super::{Arrivals, Page, Query, Record, RequestContext};
 use crate::peer::View;
 use crate::protocol::filter::{is_void, matches};
 use crate::protocol::{Event, Filter, Item, ItemSet, Window, hex};
@@ -67,6 +67,44 @@ pub fn contexts<T: Tables>(tables: &T, ids: &[[u8; 32]]) -> Result<Vec<Option<Re
         });
     }
     Ok(contexts)
+}
+
+/// See [`Store::arrivals`](super::Store::arrivals).
+///
+/// # Errors
+/// The tables cannot be read.
+pub fn arrivals<T: Tables>(tables: &T, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, T::Error> {
+    let (mut arrivals, mut bytes) = (Arrivals { last: after, ..Arrivals::default() }, 0);
+    // Arrivals count from one, what is in tables from zero.
+    for sequence in after..tables.next_sequence() {
+        if tables.fate(sequence).is_none() {
+            if arrivals.records.len() >= limit || bytes >= bytes_max && !arrivals.records.is_empty() {
+                return Ok(arrivals);
+            }
+            let body = body(tables, sequence)?;
+            bytes += body.json.len();
+            arrivals.records.push((sequence + 1, arrived(sequence, body)?));
+        }
+        arrivals.last = sequence + 1;
+    }
+    Ok(arrivals)
+}
+
+/// See [`Store::last_arrival`](super::Store::last_arrival).
+pub fn last_arrival<T: Tables>(tables: &T) -> Sequence {
+    tables.next_sequence()
+}
+
+/// The record of a body, by its own words.
+fn arrived(sequence: Sequence, body: Body) -> Result<Record, Damaged> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        id: nostr::event::EventId,
+        created_at: u64,
+    }
+    let fault = |error| Damaged { what: format!("event number {sequence}: {error}") };
+    let head: Head = serde_json::from_slice(&body.json).map_err(fault)?;
+    Ok(Record { id: head.id.to_bytes(), created_at: head.created_at, json: body.json })
 }
 
 /// See [`Store::items`](super::Store::items).

@@ -13,7 +13,9 @@ use relaysync::peer::View;
 use relaysync::protocol::message::client;
 use relaysync::protocol::{Event, Filter, ItemSet, RelayMessage, Window};
 use relaysync::serve::ServeConfig;
-use relaysync::store::{Batch, MemoryStore, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
+use relaysync::store::{
+    Arrivals, Batch, MemoryStore, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store,
+};
 use tokio::sync::Notify;
 
 use crate::client::{ANY_PORT, Client, patiently};
@@ -140,6 +142,14 @@ impl Store for Tacit {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, Self::Error> {
         self.store.contexts(ids).await
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, Self::Error> {
+        self.store.arrivals(after, limit, bytes_max).await
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, Self::Error> {
+        self.store.last_arrival().await
     }
 }
 

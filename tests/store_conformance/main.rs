@@ -127,6 +127,11 @@ macro_rules! conformance_of {
                 pages_are_as_full_as_if_hidden_events_were_not_there,
                 what_is_gone_and_may_have_been_hidden_is_not_among_the_items,
                 who_brought_an_event_is_kept_as_long_as_the_event,
+                arrivals_come_in_the_order_of_storing,
+                arrivals_go_on_behind_a_cursor,
+                arrivals_end_by_bytes_but_have_one_event,
+                what_is_gone_is_no_arrival_and_keeps_its_number,
+                arrivals_outlive_a_reopen,
             ]);
         )*
     };

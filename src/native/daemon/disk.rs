@@ -9,7 +9,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, watch};
 use crate::native::store::{NativeStore, NativeStoreConfig, StoreError, StoreFault};
 use crate::peer::View;
 use crate::protocol::{Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
+use crate::store::{Arrivals, Batch, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store};
 
 /// A store that can be closed and opened again while it is in use.
 pub(super) struct Disk {
@@ -155,5 +155,13 @@ impl Store for Disk {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, StoreError> {
         self.store().await?.contexts(ids).await
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, StoreError> {
+        self.store().await?.arrivals(after, limit, bytes_max).await
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, StoreError> {
+        self.store().await?.last_arrival().await
     }
 }

@@ -10,7 +10,7 @@ use crate::native::hook::{self, Hook, HookConfig, HookError};
 use crate::native::store::StoreError;
 use crate::peer::View;
 use crate::protocol::{Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
+use crate::store::{Arrivals, Batch, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store};
 
 /// What the outbox is called, behind the name of the store's file.
 const OUTBOX: &str = "outbox";
@@ -135,5 +135,13 @@ impl Store for Hooked {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, StoreError> {
         self.disk.contexts(ids).await
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, StoreError> {
+        self.disk.arrivals(after, limit, bytes_max).await
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, StoreError> {
+        self.disk.last_arrival().await
     }
 }

@@ -11,7 +11,7 @@ use super::{Shared, joined};
 use crate::ingest::Verified;
 use crate::peer::View;
 use crate::protocol::{Event, Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
+use crate::store::{Arrivals, Batch, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store};
 
 /// A store whose new events are handed on by a [`Hook`](super::Hook). Clones share it.
 pub struct HookStore<S> {
@@ -128,5 +128,13 @@ impl<S: Store> Store for HookStore<S> {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, S::Error> {
         self.shared.store.contexts(ids).await
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, S::Error> {
+        self.shared.store.arrivals(after, limit, bytes_max).await
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, S::Error> {
+        self.shared.store.last_arrival().await
     }
 }

@@ -117,7 +117,7 @@ impl Job {
                 tracing::error!("{error}");
                 store_failed.notify_one();
             }
-            Notice::Holdings(_) | Notice::Judged { .. } | Notice::Finished(_) | Notice::Stopped(_) => {}
+            _ => {}
         });
         let mut engine = std::pin::pin!(engine);
         let control = async {
@@ -252,7 +252,9 @@ mod tests {
     use crate::sample::{SampleConfig, SampleKinds, generate};
     use crate::serve::ServeConfig;
     use crate::store::tables::Damaged;
-    use crate::store::{Batch, MemoryStore, Outcome, Page, Query, Record, RequestContext, Snapshot, Store};
+    use crate::store::{
+        Arrivals, Batch, MemoryStore, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store,
+    };
 
     const EVENTS: usize = 50;
 
@@ -318,6 +320,14 @@ mod tests {
 
         async fn contexts(&self, ids: Vec<[u8; 32]>) -> Fallible<Vec<Option<RequestContext>>> {
             self.inner.contexts(ids).await
+        }
+
+        async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Fallible<Arrivals> {
+            self.inner.arrivals(after, limit, bytes_max).await
+        }
+
+        async fn last_arrival(&self) -> Fallible<Sequence> {
+            self.inner.last_arrival().await
         }
     }
 

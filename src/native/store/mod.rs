@@ -31,7 +31,9 @@ use self::view::View;
 use self::writer::Writer;
 use crate::peer;
 use crate::protocol::{Filter, ItemSet, Window};
-use crate::store::{Batch, Outcome, Page, Query, Record, RequestContext, Snapshot, Store, StoreConfig, select};
+use crate::store::{
+    Arrivals, Batch, Outcome, Page, Query, Record, RequestContext, Sequence, Snapshot, Store, StoreConfig, select,
+};
 
 /// The name of the file in a directory that is given as the store's path.
 const FILE_NAME: &str = "events.relaysync";
@@ -172,5 +174,13 @@ impl Store for NativeStore {
 
     async fn contexts(&self, ids: Vec<[u8; 32]>) -> Result<Vec<Option<RequestContext>>, StoreError> {
         self.read(move |tables| select::contexts(tables, &ids)).await
+    }
+
+    async fn arrivals(&self, after: Sequence, limit: usize, bytes_max: usize) -> Result<Arrivals, StoreError> {
+        self.read(move |view| select::arrivals(view, after, limit, bytes_max)).await
+    }
+
+    async fn last_arrival(&self) -> Result<Sequence, StoreError> {
+        Ok(select::last_arrival(&*self.inner.view()))
     }
 }

@@ -1,9 +1,11 @@
 //! What every store does.
 
+mod arrivals;
 mod fates;
 mod reading;
 mod views;
 
+pub(crate) use arrivals::*;
 pub(crate) use fates::*;
 pub(crate) use reading::*;
 pub(crate) use views::*;
