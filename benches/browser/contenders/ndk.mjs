@@ -33,17 +33,13 @@ export async function open({ timeoutMs }) {
     sync: async (relay) => {
       ndk.addExplicitRelay(relay, undefined, false);
       await ndk.connect(5_000);
-      const ndkSync = new NDKSync(ndk);
-      // It gives up on events that did not come within ten seconds, and says nothing of them: so it is asked again.
-      for (let news = true; news; ) {
-        const { need, events } = await ndkSync.sync(filter, {
-          relayUrls: [relay],
-          timeout: timeoutMs,
-          onRelayError: (_, error) => console.error(`NDK: ${error.message}`),
-        });
-        console.info(`NDK: ${events.length} of ${need.size}`);
-        news = events.length > 0 && need.size > events.length;
-      }
+      const { need, events } = await new NDKSync(ndk).sync(filter, {
+        relayUrls: [relay],
+        timeout: timeoutMs,
+        onRelayError: (_, error) => console.error(`NDK: ${error.message}`),
+      });
+      // It gives up on events that did not come within ten seconds, and resolves as if they had.
+      console.info(`NDK: ${events.length} of ${need.size}`);
       // Else it writes every ten seconds.
       await Promise.all([cacheAdapter.events.dump(), cacheAdapter.eventTags.dump()]);
     },

@@ -35,4 +35,9 @@ export async function look(db: RelaySync): Promise<NostrEvent | undefined> {
   }
 }
 
-export const others: (typeof open)[] = [openInline, openSlim];
+export const inline: Promise<RelaySync> = openInline();
+
+export const slim: Promise<RelaySync> = openSlim({
+  wasm: fetch('/core.wasm'),
+  createWorker: () => new Worker('/worker.js', { type: 'module' }),
+});

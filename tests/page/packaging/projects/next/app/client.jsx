@@ -5,7 +5,7 @@
 import { open } from 'relaysync';
 import { useEffect, useState } from 'react';
 
-import { syncAll } from '../sync_all.mjs';
+import { syncAll } from '../../sync_all.mjs';
 
 export function Client() {
   const [ready, setReady] = useState(false);

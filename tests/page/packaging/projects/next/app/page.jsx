@@ -2,14 +2,15 @@
 
 import { open } from 'relaysync';
 
-import { syncAll } from '../sync_all.mjs';
+import { syncAll } from '../../sync_all.mjs';
+import { webSocket } from '../../node/web_socket.cjs';
 import { Client } from './client.jsx';
 
 export const dynamic = 'force-dynamic';
 
 export default async function Page({ searchParams }) {
   const { relay } = await searchParams;
-  const synced = relay ? await syncAll(open, relay) : undefined;
+  const synced = relay ? await syncAll(open, relay, webSocket()) : undefined;
   return (
     <main>
       <pre id="server">{JSON.stringify(synced)}</pre>
