@@ -65,7 +65,8 @@ export type CoreStatus =
 export interface CoreOptions {
   readonly name: string;
   readonly storage: "indexeddb" | "memory";
-  readonly durability: "relaxed" | "strict";
+  /** `relaxed` if it is left out. */
+  readonly durability?: "relaxed" | "strict";
   readonly bytesMax?: number;
   readonly log?: "error" | "warn" | "info" | "debug" | "trace";
   readonly config?: Readonly<Record<string, number>>;

@@ -1,3 +1,5 @@
+import type { Filter } from "./events.js";
+
 /** How histories are fetched: by set reconciliation (NIP-77), or page by page (`REQ`, NIP-01). */
 export type Method = "negentropy" | "req";
 
@@ -34,7 +36,7 @@ export interface Counts {
 /** Something that could not be proven complete. */
 export interface Gap {
   /** The filter of the job; `null` where discovery has made it. */
-  readonly filter: string | object | null;
+  readonly filter: Filter | null;
   /** The first second that it is about, since 1970; `null` for no beginning. */
   readonly since: number | null;
   /** The last second; `null` for no end. */
@@ -65,6 +67,8 @@ export interface RelayStanding {
   readonly gapsDropped: number;
   /** Of what kind the failure of the link is that lasts, or `null`. */
   readonly failure: string | null;
+  /** The last failure of the link, in words, or `null`. */
+  readonly message?: string | null;
   /** What was counted on connections to the relay that jobs of this direction share. */
   readonly counts: Counts;
 }
@@ -128,8 +132,8 @@ export interface ProvenWindow {
   readonly method: Method;
   /** When the relay was asked, in seconds since 1970. */
   readonly askedAt: number;
-  /** Until when it was followed live after that, in seconds since 1970; `null` if it was not. */
-  readonly followedUntil: number | null;
+  /** Until when what is dated newer was followed without a break, in seconds since 1970. */
+  readonly followedUntil: number;
 }
 
 /** What is proven of a filter at one relay. */
@@ -189,6 +193,8 @@ export type StorageState = "ok" | "full" | "deposed" | "failed";
 
 /** What became of the lines of an import. */
 export interface ImportReport {
+  /** Lines that were not empty. */
+  readonly lines: number;
   /** New, and held now. */
   readonly stored: number;
   /** Held already. */

@@ -66,7 +66,7 @@ function opener(settings: Sendable, wasm: WasmSource): CoreOpener {
   const options: CoreOptions = {
     name: settings.name,
     storage: settings.storage,
-    durability: settings.durability,
+    ...(settings.durability === "strict" ? { durability: settings.durability } : {}),
     ...(settings.bytesMax === undefined ? {} : { bytesMax: settings.bytesMax }),
     ...(settings.log === "off" ? {} : { log: settings.log }),
     ...(settings.coreConfig === undefined ? {} : { config: settings.coreConfig }),

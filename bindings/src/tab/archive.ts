@@ -37,16 +37,24 @@ export async function importText(
   source: ImportSource,
   signal: AbortSignal | undefined,
 ): Promise<ImportReport> {
-  let total: ImportReport = { stored: 0, duplicate: 0, unwanted: 0, invalid: 0, malformed: 0, firstError: null };
+  let total: ImportReport = { lines: 0, stored: 0, duplicate: 0, unwanted: 0, invalid: 0, malformed: 0, firstError: null };
+  let linesBefore = 0;
   for await (const text of lines(source, config, signal)) {
     const report = await client.call<Partial<ImportReport>>({ method: "import", text }, signal);
-    total = sum(total, report);
+    total = sum(total, { ...report, firstError: renumbered(report.firstError, linesBefore) });
+    linesBefore += text.split("\n").length - 1;
   }
   return total;
 }
 
+/** The core counts the lines of a chunk. */
+function renumbered(error: string | null | undefined, linesBefore: number): string | null {
+  return error?.replace(/^line (\d+)/, (_, line: string) => `line ${Number(line) + linesBefore}`) ?? null;
+}
+
 function sum(total: ImportReport, more: Partial<ImportReport>): ImportReport {
   return {
+    lines: total.lines + (more.lines ?? 0),
     stored: total.stored + (more.stored ?? 0),
     duplicate: total.duplicate + (more.duplicate ?? 0),
     unwanted: total.unwanted + (more.unwanted ?? 0),

@@ -205,13 +205,14 @@ export class FakeCore implements Core {
 
   #import(text: string): object {
     const report = { stored: 0, duplicate: 0, malformed: 0, firstError: null as string | null };
-    for (const line of text.split("\n").filter((each) => each !== "")) {
+    for (const [at, line] of text.split("\n").entries()) {
+      if (line === "") continue;
       try {
         report[this.store(JSON.parse(line) as NostrEvent, null, false) as "stored" | "duplicate"] += 1;
       } catch (thrown) {
         if (!(thrown instanceof SyntaxError)) throw thrown;
         report.malformed += 1;
-        report.firstError ??= thrown.message;
+        report.firstError ??= `line ${at + 1}: no JSON`;
       }
     }
     return report;
