@@ -26,6 +26,14 @@ pub struct BrowserConfig {
     pub verify_slice: Duration,
     /// From how many signatures on the host's workers are worth the way to them.
     pub verify_host_events_min: usize,
+    /// Events given out by one call, if it does not say how many.
+    pub take_events_max: usize,
+    /// Bytes of events after which no more are given out by one call, if it does not say.
+    pub take_bytes_max: usize,
+    /// How long relays may take to answer what is published, if the call does not say.
+    pub publish_timeout: Duration,
+    /// The host is told of changes by themselves not more often than this.
+    pub status_interval: Duration,
 }
 
 impl Default for BrowserConfig {
@@ -41,6 +49,10 @@ impl Default for BrowserConfig {
             info_timeout: Duration::from_secs(10),
             verify_slice: Duration::from_millis(8),
             verify_host_events_min: 8,
+            take_events_max: 1_000,
+            take_bytes_max: 1 << 20,
+            publish_timeout: Duration::from_secs(30),
+            status_interval: Duration::from_millis(100),
         }
     }
 }

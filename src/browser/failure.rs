@@ -3,54 +3,61 @@
 use serde::Serialize;
 use wasm_bindgen::JsValue;
 
+use crate::job::JobError;
+
 /// Why a call was rejected: an object with these fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct Failure {
-    code: Code,
+    /// What kind of failure it is, in a stable word.
+    code: &'static str,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     relay: Option<String>,
+    /// May the same call succeed later?
     retryable: bool,
-}
-
-/// What kind of failure it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) enum Code {
-    /// What was asked for is not as it has to be: the caller's mistake.
-    Invalid,
-    /// It is closed already.
-    Closed,
-    /// The store failed.
-    Storage,
-    /// A bug: nothing works any more until it is opened anew.
-    Internal,
 }
 
 impl Failure {
     /// A mistake of the caller's.
     pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(Code::Invalid, message, false)
+        Self { code: "invalid-argument", message: message.into(), relay: None, retryable: false }
+    }
+
+    /// A mistake of the caller's, about a relay.
+    pub(super) fn of_relay(message: impl Into<String>, relay: &str) -> Self {
+        Self { relay: Some(relay.to_owned()), ..Self::invalid(message) }
     }
 
     /// It is closed.
     pub(super) fn closed() -> Self {
-        Self::new(Code::Closed, "it is closed; open it anew", false)
+        Self { code: "closed", message: "it is closed; open it anew".into(), relay: None, retryable: false }
     }
 
     /// The store failed.
     pub(super) fn storage(error: &dyn std::error::Error) -> Self {
-        Self::new(Code::Storage, error.to_string(), true)
+        Self { code: "storage", message: error.to_string(), relay: None, retryable: true }
     }
 
     /// A bug.
     pub(super) fn internal(message: &str) -> Self {
-        Self::new(Code::Internal, format!("the core has failed, and has to be opened anew: {message}"), false)
+        let message = format!("the core has failed, and has to be opened anew: {message}");
+        Self { code: "internal", message, relay: None, retryable: false }
     }
+}
 
-    fn new(code: Code, message: impl Into<String>, retryable: bool) -> Self {
-        Self { code, message: message.into(), relay: None, retryable }
+impl From<JobError> for Failure {
+    fn from(error: JobError) -> Self {
+        let code = match &error {
+            JobError::Unknown(_) => "unknown-job",
+            JobError::IdInUse(_) => "id-in-use",
+            JobError::TooMany("jobs", _) => "too-many",
+            JobError::NoRelays | JobError::NoFilters | JobError::TooMany(..) | JobError::Filter(_) => {
+                "invalid-argument"
+            }
+            JobError::Closed => "closed",
+            JobError::Store(_) => "storage",
+        };
+        Self { code, message: error.to_string(), relay: None, retryable: error.is_retryable() }
     }
 }
 

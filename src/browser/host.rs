@@ -5,6 +5,7 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
+use super::core::RelayView;
 use super::js;
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -51,6 +52,15 @@ extern "C" {
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub(super) enum Status<'a> {
+    /// Whether what arrives can be stored has changed.
+    Storage {
+        /// `ok`, `full`, `deposed` or `failed`.
+        state: &'static str,
+        /// Why it cannot be, in words.
+        message: Option<&'a str>,
+    },
+    /// How things are at a relay has changed.
+    Relay(&'a RelayView),
     /// A bug: the core is of no use any more.
     Panic {
         /// What it said, and where.
@@ -61,7 +71,7 @@ pub(super) enum Status<'a> {
 impl Host {
     /// Tells the host. What it does wrong with that is its own affair.
     pub(super) fn tell(&self, status: &Status<'_>) {
-        let told = serde_wasm_bindgen::to_value(status).map_err(JsValue::from).and_then(|value| self.status(&value));
+        let told = js::value(status).map_err(JsValue::from).and_then(|value| self.status(&value));
         if let Err(thrown) = told {
             tracing::warn!("the status callback has thrown: {}", js::words(&thrown));
         }

@@ -1,6 +1,7 @@
 //! Small things that JavaScript has and the bindings do not, in a window, a worker and Node alike.
 
 use js_sys::{Function, Promise, Reflect};
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
@@ -75,6 +76,14 @@ async fn turn(mut begin: impl FnMut(&Function)) {
 /// `object` is none, or a getter of it has thrown.
 pub(super) fn field(object: &JsValue, name: &str) -> Result<JsValue, JsValue> {
     Reflect::get(object, &JsValue::from_str(name))
+}
+
+/// A plain value of JavaScript: objects for maps, `null` for nothing.
+///
+/// # Errors
+/// A number is too large for JavaScript, or the like.
+pub(super) fn value(value: &impl Serialize) -> Result<JsValue, serde_wasm_bindgen::Error> {
+    value.serialize(&serde_wasm_bindgen::Serializer::json_compatible())
 }
 
 /// What was thrown, in words.

@@ -7,7 +7,8 @@ use super::params::Params;
 use crate::browser::failure::Failure;
 
 /// All methods, for who has misspelt one.
-const METHODS: &str = "add, query, count, event, replaceable, close";
+const METHODS: &str = "add, query, count, event, replaceable, watch, unwatch, job, repos, take, progress, settled, stop, \
+                       publish, coverage, relays, storage, export, import, wake, close";
 
 impl Open {
     /// Carries out a request.
@@ -23,11 +24,22 @@ impl Open {
             "count" => self.count(params).await,
             "event" => self.event(params).await,
             "replaceable" => self.replaceable(params).await,
-            "close" => {
-                params.finish("close")?;
-                self.is_closed.set(true);
-                Ok(js_sys::Object::new().into())
-            }
+            "watch" => self.watch(params).await,
+            "unwatch" => self.unwatch(params),
+            "job" => self.job(params).await,
+            "repos" => self.repos(params).await,
+            "take" => self.take(params).await,
+            "progress" => self.progress(params),
+            "settled" => self.settled(params).await,
+            "stop" => self.stop(params),
+            "publish" => self.publish(params).await,
+            "coverage" => self.coverage(params).await,
+            "relays" => self.relays(params),
+            "storage" => self.storage(params).await,
+            "export" => self.export(params).await,
+            "import" => self.import(params).await,
+            "wake" => self.wake(params),
+            "close" => self.close(params).await,
             other => Err(Failure::invalid(format!("there is no method {other:?}; there are {METHODS}"))),
         }
     }

@@ -7,14 +7,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use wasm_bindgen::prelude::*;
 
-use super::Open;
 use super::params::{Params, fault};
+use super::{Open, plain};
 use crate::browser::failure::Failure;
-use crate::ingest::{Invalid, Verdict};
 use crate::peer::View;
 use crate::protocol::{Event, Filter};
 use crate::runtime::{Clock, Runtime};
-use crate::store::{Batch, Cursor, Outcome, Query, Record, Store};
+use crate::store::{Cursor, Query, Record, Store};
 
 /// Bytes of events that are read from the store at once.
 const PAGE_BYTES_MAX: usize = 1 << 20;
@@ -43,38 +42,27 @@ impl Open {
             }
         }
         let (places, events): (Vec<_>, Vec<_>) = events.into_iter().unzip();
-        let mut genuine = Vec::new();
-        let mut batch = Batch { now_secs: self.runtime.clock().now().unix_secs, ..Batch::default() };
-        for (place, verdict) in places.into_iter().zip(self.runtime.verify(events).await) {
-            match verdict {
-                Verdict::Valid(event) => {
-                    genuine.push(place);
-                    batch.events.push(event);
-                }
-                Verdict::Known => outcomes[place] = "duplicate",
-                Verdict::Invalid(fault) => drop(reasons.insert(place.to_string(), words(fault).into())),
+        for (place, added) in places.into_iter().zip(self.jobs.add(events).await?) {
+            outcomes[place] = added.word();
+            if let Some(reason) = added.reason() {
+                reasons.insert(place.to_string(), reason.into());
             }
         }
-        let stored = self.runtime.store().commit(batch).await.map_err(|error| Failure::storage(&error))?;
-        for (place, outcome) in genuine.into_iter().zip(stored) {
-            outcomes[place] = name(outcome);
-        }
-        to_js(&Added { outcomes, reasons })
+        plain(&Added { outcomes, reasons })
     }
 
     /// What filters select, newest first.
     pub(super) async fn query(&self, mut params: Params) -> Result<JsValue, Failure> {
         let filters = params.filters("filters")?;
-        let limit = params.optional_number("limit")?;
+        let limit = params.size("limit")?.unwrap_or(usize::MAX);
         params.finish("query")?;
-        let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let mut found = BTreeMap::new();
         for filter in filters {
             for record in self.records(filter, limit).await? {
                 found.insert((std::cmp::Reverse(record.created_at), record.id), record.json);
             }
         }
-        Ok(array(found.values().take(limit)).into())
+        Ok(super::array(found.values().take(limit)).into())
     }
 
     /// How many events filters select.
@@ -145,43 +133,6 @@ fn split(text: &Bytes) -> Result<Vec<&str>, Failure> {
     Ok(list.into_iter().map(RawValue::get).collect())
 }
 
-fn array<'a>(records: impl Iterator<Item = &'a Bytes>) -> String {
-    let mut text = String::from("[");
-    for json in records {
-        if text.len() > 1 {
-            text.push(',');
-        }
-        text.push_str(&String::from_utf8_lossy(json));
-    }
-    text.push(']');
-    text
-}
-
 fn or_null(record: Option<Record>) -> JsValue {
     record.map_or(JsValue::NULL, |record| JsValue::from_str(&String::from_utf8_lossy(&record.json)))
-}
-
-fn to_js(value: &impl Serialize) -> Result<JsValue, Failure> {
-    value
-        .serialize(&serde_wasm_bindgen::Serializer::json_compatible())
-        .map_err(|error| Failure::internal(&error.to_string()))
-}
-
-fn words(fault: Invalid) -> &'static str {
-    match fault {
-        Invalid::Id => "the id is not the hash of the contents",
-        Invalid::Signature => "the signature is not the author's",
-    }
-}
-
-fn name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Stored => "stored",
-        Outcome::Duplicate => "duplicate",
-        Outcome::Superseded => "superseded",
-        Outcome::Deleted => "deleted",
-        Outcome::Vanished => "vanished",
-        Outcome::Expired => "expired",
-        Outcome::Ephemeral => "ephemeral",
-    }
 }

@@ -2,20 +2,29 @@
 
 mod call;
 mod events;
+mod jobs;
 mod options;
 mod params;
+mod relay_view;
+mod standing;
+mod watching;
 
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use js_sys::Promise;
+use bytes::Bytes;
+use js_sys::{Object, Promise};
+use serde::Serialize;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::spawn_local;
 
 use super::failure::Failure;
-use super::{BrowserConfig, BrowserRuntime, Host, logs, panics};
+use super::{BrowserConfig, BrowserRuntime, Host, js, logs, panics};
+use crate::job::{Jobs, JobsConfig};
 use crate::store::{MemoryStore, StoreConfig};
 use options::Options;
+pub(super) use relay_view::RelayView;
 
 /// A store, and what syncs it. Everything is asked for by [`Core::call`].
 #[wasm_bindgen]
@@ -26,7 +35,9 @@ pub struct Core {
 /// What calls that are under way hold on to.
 struct Open {
     runtime: Arc<BrowserRuntime<MemoryStore>>,
+    jobs: Jobs<BrowserRuntime<MemoryStore>>,
     host: Host,
+    config: BrowserConfig,
     is_closed: Cell<bool>,
 }
 
@@ -69,7 +80,35 @@ async fn open(options: &JsValue, host: &Host) -> Result<Core, Failure> {
     if let Some(level) = &options.log {
         logs::begin(level).map_err(|reason| Failure::invalid(format!("log: {reason}")))?;
     }
+    let seed = js::entropy().map_err(|thrown| Failure::internal(&js::words(&thrown)))?;
+    let config = BrowserConfig::default();
     let store = MemoryStore::new(StoreConfig::default());
-    let runtime = Arc::new(BrowserRuntime::new(store, host.clone(), BrowserConfig::default()));
-    Ok(Core { open: Rc::new(Open { runtime, host: host.clone(), is_closed: Cell::new(false) }) })
+    let runtime = Arc::new(BrowserRuntime::new(store, host.clone(), config.clone()));
+    let jobs = Jobs::new(runtime.clone(), JobsConfig::default(), u64::from_le_bytes(seed));
+    let open = Rc::new(Open { runtime, jobs, host: host.clone(), config, is_closed: Cell::new(false) });
+    spawn_local(watching::watch(Rc::downgrade(&open)));
+    Ok(Core { open })
+}
+
+/// The answer where there is none.
+fn nothing() -> JsValue {
+    Object::new().into()
+}
+
+/// An answer as a plain value.
+fn plain(value: &impl Serialize) -> Result<JsValue, Failure> {
+    js::value(value).map_err(|error| Failure::internal(&error.to_string()))
+}
+
+/// The text of a JSON array of these.
+fn array<'a>(objects: impl Iterator<Item = &'a Bytes>) -> String {
+    let mut text = String::from("[");
+    for json in objects {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&String::from_utf8_lossy(json));
+    }
+    text.push(']');
+    text
 }

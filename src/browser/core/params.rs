@@ -81,6 +81,18 @@ impl Params {
         self.optional_number(name)?.ok_or_else(|| fault(name, "it is missing"))
     }
 
+    /// A number of things or bytes that may be left out.
+    pub(super) fn size(&mut self, name: &'static str) -> Result<Option<usize>, Failure> {
+        let number = self.optional_number(name)?;
+        Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
+    }
+
+    /// Yes or no; may be left out.
+    pub(super) fn optional_bool(&mut self, name: &'static str) -> Result<Option<bool>, Failure> {
+        let value = self.optional(name)?;
+        value.map(|value| value.as_bool().ok_or_else(|| fault(name, "it must be true or false"))).transpose()
+    }
+
     /// An event's id, in hexadecimal.
     pub(super) fn event_id(&mut self, name: &'static str) -> Result<[u8; 32], Failure> {
         let id = EventId::from_hex(&self.text(name)?).map_err(|error| fault(name, &error.to_string()))?;
@@ -90,6 +102,12 @@ impl Params {
     /// An author's key, in hexadecimal.
     pub(super) fn public_key(&mut self, name: &'static str) -> Result<PublicKey, Failure> {
         PublicKey::from_hex(&self.text(name)?).map_err(|error| fault(name, &error.to_string()))
+    }
+
+    /// A list of authors' keys, in hexadecimal, that may be left out.
+    pub(super) fn public_keys(&mut self, name: &'static str) -> Result<Vec<PublicKey>, Failure> {
+        let parse = |text: &String| PublicKey::from_hex(text).map_err(|error| fault(name, &error.to_string()));
+        self.texts(name)?.iter().map(parse).collect()
     }
 
     /// A list of filters, or one.
@@ -118,7 +136,9 @@ impl Params {
 
     /// A list of relays' URLs.
     pub(super) fn relays(&mut self, name: &'static str) -> Result<Vec<RelayUrl>, Failure> {
-        let parse = |text: &String| RelayUrl::parse(text).map_err(|error| fault(name, &error.to_string()));
+        let parse = |text: &String| {
+            RelayUrl::parse(text).map_err(|error| Failure::of_relay(format!("{name}: {error}"), text))
+        };
         self.texts(name)?.iter().map(parse).collect()
     }
 }
