@@ -63,6 +63,7 @@ const cjs = { format: "cjs", outExtension: { ".js": ".cjs" } };
 async function scripts() {
   await copyFile(join(core, "core_bg.wasm"), join(dist, "core.wasm"));
   await bundle({ worker: entry("worker") }, { format: "esm", minify: true });
+  await bundle({ worker: entry("worker") }, { ...cjs, minify: true });
   await bundle({ index: entry("browser"), slim: entry("slim") }, { format: "esm", splitting: true, chunkNames: "[name]-[hash]" });
   await bundle({ slim: entry("slim") }, cjs);
   await bundle({ inline: entry("inline") }, { format: "esm" });

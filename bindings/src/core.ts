@@ -3,6 +3,7 @@
  * reads them.
  */
 import type { Filter } from "./events.js";
+import type { WebSocketLike } from "./options.js";
 import type { Direction, StorageState } from "./reports.js";
 
 /** A call of the core. Results are those of {@link Answers}. */
@@ -74,7 +75,7 @@ export interface CoreOptions {
 
 /** What the core asks of whoever runs it. */
 export interface CoreHost {
-  readonly webSocket?: (url: string) => WebSocket;
+  readonly webSocket?: (url: string) => WebSocketLike;
   readonly verify?: (batch: Uint8Array) => Promise<Uint8Array>;
   readonly sign?: (unsignedJson: string, relay: string) => Promise<string>;
   readonly publicKey?: () => Promise<string>;

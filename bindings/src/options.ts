@@ -14,6 +14,14 @@ export type WasmSource =
   | string
   | Promise<WebAssembly.Module | ArrayBuffer | ArrayBufferView<ArrayBuffer> | Response>;
 
+/** A WebSocket as the standard has it, with `onopen`, `onmessage`, `onerror` and `onclose`. */
+export interface WebSocketLike {
+  readonly readyState: number;
+  readonly bufferedAmount: number;
+  send(data: string): void;
+  close(code?: number, reason?: string): void;
+}
+
 /** How a database is opened. */
 export interface OpenOptions {
   /** What it is called: one database for each name and origin. `relaysync` by default. */
@@ -34,7 +42,7 @@ export interface OpenOptions {
   /** Closes the database. */
   readonly signal?: AbortSignal;
   /** A WebSocket constructor instead of the global one, such as that of the package `ws`. Implies `worker: false`. */
-  readonly WebSocket?: new (url: string) => WebSocket;
+  readonly WebSocket?: new (url: string) => WebSocketLike;
   /** What is told on the console. `warn` by default. */
   readonly log?: LogLevel;
   /**
@@ -70,7 +78,7 @@ export interface Settings {
   readonly worker: boolean;
   readonly multiTab: boolean;
   readonly signal: AbortSignal | undefined;
-  readonly WebSocket: (new (url: string) => WebSocket) | undefined;
+  readonly WebSocket: (new (url: string) => WebSocketLike) | undefined;
   readonly log: LogLevel;
   readonly signer: Signer | "nip07" | undefined;
   readonly bytesMax: number | undefined;

@@ -170,8 +170,8 @@ export interface RelayReport {
 export interface StorageInfo {
   /** Events held. */
   readonly events: number;
-  /** What they and their index take, in bytes. */
-  readonly bytes: number;
+  /** What they and their index take, in bytes; `null` in memory, where it is not counted. */
+  readonly bytes: number | null;
   /** The cap, in bytes; `null` for none. */
   readonly bytesMax: number | null;
   /** Events removed to stay below the cap, since the database was opened. */

@@ -79,13 +79,16 @@ test("options are checked, and filled in by what the platform has", () => {
   assert.deepEqual([browser.storage, browser.worker, browser.multiTab], ["indexeddb", true, true]);
   const node = settingsOf({}, { indexedDB: false, workers: false, tabs: false });
   assert.deepEqual([node.storage, node.worker, node.multiTab], ["memory", false, false]);
-  assert.equal(settingsOf({ WebSocket: WebSocketLike }, able).worker, false);
+  assert.equal(settingsOf({ WebSocket: Socket }, able).worker, false);
 });
 
-class WebSocketLike {
+class Socket {
+  readonly readyState = 0;
+  readonly bufferedAmount = 0;
   constructor(readonly url: string) {}
+  send(): void {}
+  close(): void {}
 }
-interface WebSocketLike extends WebSocket {}
 
 test("errors keep what they say on their way", () => {
   const error = new RelaySyncError("relay", "refused", { relay, retryable: true });

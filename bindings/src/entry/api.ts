@@ -4,7 +4,7 @@ export { defaults, type Config } from "../config.js";
 export { RelaySyncError, type ErrorCode } from "../errors.js";
 export type { Filter, NostrEvent, Signer, UnsignedEvent } from "../events.js";
 export type { LogLevel } from "../log.js";
-export type { OpenOptions, WasmSource } from "../options.js";
+export type { OpenOptions, WasmSource, WebSocketLike } from "../options.js";
 export type * from "../reports.js";
 export type { ImportSource } from "../tab/archive.js";
 export type { SyncJob } from "../tab/job.js";

@@ -2,7 +2,7 @@
 import type { CoreOpener, CoreOptions } from "../core.js";
 import { Log } from "../log.js";
 import type { FromStation, Port, ToStation } from "../messages.js";
-import type { Settings, WasmSource } from "../options.js";
+import type { Settings, WasmSource, WebSocketLike } from "../options.js";
 import { machine } from "../time.js";
 import type { Tabs } from "./election.js";
 import { load } from "./load.js";
@@ -20,7 +20,7 @@ export type Sendable = Omit<Settings, "signal" | "WebSocket" | "signer" | "relay
 /** What only the thread itself has. */
 export interface Means {
   readonly port: Port<ToStation, FromStation>;
-  readonly WebSocket?: new (url: string) => WebSocket;
+  readonly WebSocket?: new (url: string) => WebSocketLike;
   /** Makes a worker that runs the worker script; missing where none can be had. */
   readonly createWorker?: () => VerifyWorker;
   readonly ended: () => void;

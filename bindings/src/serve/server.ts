@@ -4,6 +4,7 @@ import type { Config } from "../config.js";
 import { RelaySyncError, asError, fromWire, toWire } from "../errors.js";
 import type { Log } from "../log.js";
 import type { Outcome, Question, ToClient, ToServer } from "../messages.js";
+import type { WebSocketLike } from "../options.js";
 import { within } from "../time.js";
 
 /** What the server needs beside the core. */
@@ -15,7 +16,7 @@ export interface ServerParts {
   /** Checks signatures elsewhere, if there is an elsewhere. */
   readonly verify?: (batch: Uint8Array) => Promise<Uint8Array>;
   /** A constructor other than the global one. */
-  readonly WebSocket?: new (url: string) => WebSocket;
+  readonly WebSocket?: new (url: string) => WebSocketLike;
   /** Can tabs sign at all? */
   readonly signs: boolean;
   /** The database was opened elsewhere. Said once. */
