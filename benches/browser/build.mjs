@@ -1,6 +1,6 @@
 // Bundles a contender as an app would, and tells how many bytes its user has to load.
 
-import { mkdirSync, readFileSync, copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -18,7 +18,7 @@ const nodePaths = [join(sources, 'node_modules')];
  */
 export async function bundle(contender, folder) {
   mkdirSync(folder, { recursive: true });
-  const result = await build({
+  await build({
     stdin: {
       contents: `import * as contender from './contenders/${contender}.mjs'; globalThis.contender = contender;`,
       resolveDir: sources,
@@ -31,10 +31,10 @@ export async function bundle(contender, folder) {
     outfile: join(folder, 'contender.js'),
     // The packages look at it to find out whether they run in Node.
     define: { 'process.env.NODE_ENV': '"production"' },
+    // Served beside it, as it is.
+    external: ['/relaysync/*'],
     logLevel: 'error',
-    metafile: true,
   });
-  writeFileSync(join(folder, 'meta.json'), JSON.stringify(result.metafile));
   copyFileSync(join(sources, 'page.html'), join(folder, 'index.html'));
   return gzippedBytes([join(folder, 'contender.js')]);
 }

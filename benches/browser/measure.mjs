@@ -37,7 +37,8 @@ export async function measure({ folders, sample, limits, timeoutMs }) {
     const memory = { ...memoryOf(pid), beforeBytes: before.residentBytes, ...(await heapOf(chromium, tab, synced)) };
     if (synced.error) return { ...synced, eventsStored: await storedSeenFrom(chromium, pages.url), memory, words: tab.words };
     const warm = await warmStarts(tab);
-    return { ...synced, ...warm, memory, databaseBytes: await databaseBytes(tab), words: tab.words };
+    const requests = [...new Set(pages.requests)];
+    return { ...synced, ...warm, memory, databaseBytes: await databaseBytes(tab), requests, words: tab.words };
   } finally {
     await chromium.stop();
     await pages.stop();
@@ -80,7 +81,7 @@ async function syncInPage({ relay, timeoutMs, settleMs }) {
     changed = performance.now();
     wallMs = changed - begun;
   }
-  return { syncMs, wallMs, eventsStored, report: db.report, ...(error && { error }) };
+  return { syncMs, wallMs, eventsStored, ...(error && { error }) };
 }
 
 /** From `open` to the first event, and to the newest 50: the median of several, each in a page that was reloaded. */

@@ -13,7 +13,6 @@ const STRICT = [
   "connect-src 'self' ws://127.0.0.1:* http://127.0.0.1:*",
   "base-uri 'none'",
   "object-src 'none'",
-  "require-trusted-types-for 'script'",
 ].join('; ');
 
 for (const [name, options] of [['in a worker', {}], ['in the page', { worker: false }]]) {
@@ -35,7 +34,7 @@ test('a page that may have no workers does without', async (test) => {
   const sample = await generated({ events: 300 });
   const relay = await ownRelay({ load: sample.path });
   test.after(() => relay.stop());
-  const policy = STRICT.replace("worker-src 'self'", "worker-src 'none'").replace("; require-trusted-types-for 'script'", '');
+  const policy = STRICT.replace("worker-src 'self'", "worker-src 'none'");
   const { open } = await stage(test, { headers: { 'content-security-policy': policy } });
   const tab = await open();
   assert.equal(await tab.evaluate(() => globalThis.db.mode), 'thread');

@@ -47,7 +47,7 @@ export async function browser({ arguments: extra = [], profile } = {}) {
 async function watched(page, url) {
   page.words = [];
   page.on('console', (message) => page.words.push(`${message.type()}: ${message.text()}`));
-  page.on('pageerror', (error) => page.words.push(`uncaught: ${error.message}`));
+  page.on('pageerror', (error) => page.words.push(`uncaught: ${error.stack ?? error.message}`));
   if (url) await page.goto(url);
   return page;
 }
