@@ -8,8 +8,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 cache=${RELAYSYNC_CACHE:-$root/.cache}
-source=$root/$1
-name=npm-$(basename "$1")-$({ node --version && cat "$source/package.json" "$source/package-lock.json"; } | sha256sum | cut -c 1-16)
+source=$(cd "$root/$1" && pwd)
+name=npm-$(basename "$source")-$({ node --version && cat "$source/package.json" "$source/package-lock.json"; } | sha256sum | cut -c 1-16)
 folder=$cache/$name
 
 mkdir -p "$cache"

@@ -11,7 +11,7 @@ const TAKEOVER_TIMEOUT_MS = 20_000;
 
 /** A relay with many events, a tab that leads, and others that do not. */
 async function staged(test, followers) {
-  const sample = await generated({ events: 20_000, burst: 1_500 });
+  const sample = await generated({ events: 10_000, burst: 1_500 });
   const relay = await ownRelay({ load: sample.path });
   test.after(() => relay.stop());
   const played = await stage(test);
