@@ -1,5 +1,7 @@
 /** For Node: events in memory, in the caller's thread. */
 import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { openOn, type Platform } from "../open.js";
 import type { OpenOptions } from "../options.js";
 import * as here from "../serve/host.js";
@@ -9,7 +11,7 @@ export * from "./api.js";
 
 const platform: Platform = {
   abilities: () => ({ indexedDB: false, workers: false, tabs: false }),
-  wasm: () => readFile(new URL("./core.wasm", import.meta.url)).then((bytes) => Uint8Array.from(bytes)),
+  wasm: () => readFile(wasmPath()).then((bytes) => Uint8Array.from(bytes)),
   loadHost: () => Promise.resolve(here),
 };
 
@@ -20,4 +22,9 @@ const platform: Platform = {
  */
 export function open(options: OpenOptions = {}): Promise<RelaySync> {
   return openOn(platform, options);
+}
+
+/** Beside this file. Not by `new URL`: bundlers for servers replace that by an address that only browsers can use. */
+function wasmPath(): string {
+  return join(dirname(fileURLToPath(import.meta.url)), "core.wasm");
 }
