@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Runs everything that can be run against this tree, and counts.
 #
-#     bash tests/run.sh [PART…]    parts: fmt clippy native sim wasm docs deny peers bench-smoke (all, without arguments)
+#     bash tests/run.sh [PART…]    parts: fmt clippy native sim wasm docs deny peers bench-smoke page (all, without arguments)
 #     bash tests/run.sh soak       the daemon for an hour beside relays that come and go; only if it is named
+#     bash tests/run.sh bench-browser    the npm package in Chromium beside other libraries; only if it is named
 #
 # Needs Rust (rustup) and Node; installs what else is missing: the wasm32 target by rustup, clang and a C++ compiler by
-# apt-get where it may, cargo-deny into the cache folder. The last line is `N passed, N failed`; the exit status is 1 if
+# apt-get where it may (Chromium, too), cargo-deny and npm packages into the cache folder. The last line is `N passed, N failed`; the exit status is 1 if
 # anything failed. What cannot run because a tool cannot be had is skipped and said so, but with CI=true it fails.
 #
 #     RELAYSYNC_CACHE    folder for tools and test peers; .cache by default
@@ -21,8 +22,8 @@ export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 mkdir -p "$RELAYSYNC_CACHE"
 
 cargo_deny_version=0.20.2
-all_parts=(fmt clippy native sim wasm docs deny peers bench-smoke)
-other_parts=(soak)
+all_parts=(fmt clippy native sim wasm docs deny peers bench-smoke page)
+other_parts=(soak bench-browser)
 passed=0
 failed=0
 faults=()
@@ -54,6 +55,22 @@ count() { # NAME CARGO_TEST_ARGUMENTS…
   echo "-- $name"
   cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
   read -r ok bad < <(awk '/^test result:/ { ok += $4; bad += $6 } END { print ok + 0, bad + 0 }' "$log")
+  passed=$((passed + ok))
+  failed=$((failed + bad))
+  if [ "$bad" -gt 0 ]; then
+    faults+=("$name: $bad tests")
+  elif [ "$status" -ne 0 ]; then
+    fail "$name"
+  fi
+}
+
+# Runs what ends in Node's test runner, and adds up the tests that it tells of. A cancelled test is a failed one.
+count_node() { # NAME COMMAND…
+  local name=$1 status=0 ok bad
+  shift
+  echo "-- $name"
+  "$@" 2>&1 | tee "$log" || status=$?
+  read -r ok bad < <(awk '/^[#ℹ]+ pass / { ok += $3 } /^[#ℹ]+ (fail|cancelled) / { bad += $3 } END { print ok + 0, bad + 0 }' "$log")
   passed=$((passed + ok))
   failed=$((failed + bad))
   if [ "$bad" -gt 0 ]; then
@@ -222,6 +239,41 @@ part_peers() {
   if [ "$ready" = true ]; then
     count "tests with peers" $(test_targets peers | as_options --test)
   fi
+}
+
+# What pages are tested with: Debian's Chromium, npm packages from the cache, and the package, packed as it is published.
+page_tools() { # FOLDER… of npm packages, relative to the top
+  local folder
+  if ! command -v node > /dev/null || ! command -v npm > /dev/null || ! need chromium chromium; then
+    skip "pages" "no node, npm or chromium"
+    return 1
+  fi
+  for folder in . "$@"; do
+    tests/page/install.sh "$folder" > /dev/null || { fail "the npm packages of $folder"; return 1; }
+  done
+  node bindings/build.mjs || { fail "building the npm package"; return 1; }
+  rm -rf "$RELAYSYNC_CACHE/page-tarball"
+  mkdir -p "$RELAYSYNC_CACHE/page-tarball"
+  npm pack --silent --ignore-scripts --pack-destination "$RELAYSYNC_CACHE/page-tarball" || { fail "packing the npm package"; return 1; }
+  RELAYSYNC_TARBALL=$(echo "$RELAYSYNC_CACHE"/page-tarball/*.tgz)
+  export RELAYSYNC_TARBALL
+}
+
+part_page() {
+  page_tools tests/page tests/page/packaging || return
+  count_node "tests of the npm package" npm test --silent
+  cargo build --locked --features testing --bin relaysync || { fail "building our relay service"; return; }
+  export RELAYSYNC_PROGRAM=${CARGO_TARGET_DIR:-target}/debug/relaysync
+  # One at a time: each has a browser and a relay of its own, and some of them measure patience.
+  count_node "pages" node --test --test-concurrency=1 --test-timeout=420000 tests/page/*.test.mjs
+  count_node "bundlers and frameworks" node --test --test-timeout=420000 tests/page/packaging/packaging.test.mjs
+}
+
+part_bench-browser() {
+  page_tools tests/page benches/browser || return
+  cargo build --locked --release --bin relaysync || { fail "building our relay service"; return; }
+  RELAYSYNC_PROGRAM=${CARGO_TARGET_DIR:-target}/release/relaysync \
+    check "benchmark in Chromium" node benches/browser/run.mjs --json "$RELAYSYNC_CACHE/bench-browser.json"
 }
 
 # Without `--bench` on its command line a benchmark does a small run of everything it measures.
