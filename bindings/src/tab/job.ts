@@ -26,7 +26,6 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   readonly #signal: AbortSignal | undefined;
   /** As `done`, whatever becomes of the signal. */
   readonly #finished: Promise<JobReport>;
-  readonly #forgotten: () => void;
   #over = false;
   #stopped: Promise<JobReport> | undefined;
 
@@ -46,14 +45,12 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     config: Config,
     begin: (id: string, after: number | undefined) => Request,
     signal: AbortSignal | undefined,
-    forgotten: (job: SyncJob) => void,
   ) {
     this.#client = client;
-    this.#forgotten = () => forgotten(this);
     this.#config = config;
     this.#signal = signal;
     this.#run = client.begin(begin);
-    this.#reader = new Reader(client, this.#run, config, () => this.#forget());
+    this.#reader = new Reader(client, this.#run, config, () => client.forget(this.#run));
     this.caughtUp = quiet(unlessAborted(this.#settled("caughtUp"), signal));
     this.#finished = quiet(this.#settled("done"));
     this.done = quiet(unlessAborted(this.#finished, signal));
@@ -62,6 +59,8 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     else signal?.addEventListener("abort", abort, { once: true });
     const over = (): void => {
       this.#over = true;
+      // Another leader need not hear of it, unless what it has stored is still being read.
+      client.forget(this.#run);
       signal?.removeEventListener("abort", abort);
     };
     this.#finished.then(over, over);
@@ -123,24 +122,14 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     await this.stop();
   }
 
-  /** @internal The database is closed: loops end. */
-  abandon(): void {
-    this.#reader.end();
-  }
-
   async #stop(): Promise<JobReport> {
     this.#reader.end();
     try {
       if (!this.#over) await this.#client.callRun(this.#run, (id) => ({ method: "stop", id }), () => undefined);
       return await this.#finished;
     } finally {
-      this.#forget();
+      this.#client.forget(this.#run);
     }
-  }
-
-  #forget(): void {
-    this.#client.forget(this.#run);
-    this.#forgotten();
   }
 
   #settled(moment: "caughtUp" | "done"): Promise<JobReport> {
