@@ -10,13 +10,15 @@ import type { Run } from "./run.js";
 /**
  * A sync that runs.
  *
- * Iterating over it yields **everything newly stored that its filters select**, by whatever way it came, each event once, in
- * the order in which it was stored. Nothing waits in memory: events are read from the database as fast as the loop takes
- * them. There is one stream: a loop that is left goes on where it was left when another begins, and two at a time are
- * refused with code `busy`. Leaving a loop does not stop the job. Nobody has to iterate: the job runs all the same.
+ * Iterating over it yields **everything newly stored that its filters select**, by whatever way it came, each event
+ * once, in the order in which it was stored. Nothing waits in memory: events are read from the database as fast as the
+ * loop takes them. There is one stream: a loop that is left goes on where it was left when another begins, and two at a
+ * time are refused with code `busy`. Leaving a loop does not stop the job. Nobody has to iterate: the job runs all the
+ * same.
  *
- * The iteration of a job that is not live ends when the job is done and everything was read; that of a live job ends with
- * {@link SyncJob.stop}. If the `signal` of the job is aborted, loops throw its reason, and so do promises that wait.
+ * The iteration of a job that is not live ends when the job is done and everything was read; that of a live job ends
+ * with {@link SyncJob.stop}. If the `signal` of the job is aborted, loops throw its reason, and so do promises that
+ * wait.
  */
 export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   readonly #client: Client;
@@ -26,14 +28,13 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   readonly #signal: AbortSignal | undefined;
   /** As `done`, whatever becomes of the signal. */
   readonly #finished: Promise<JobReport>;
-  readonly #forgotten: () => void;
   #over = false;
   #stopped: Promise<JobReport> | undefined;
 
   /**
-   * Resolves as soon as each filter is fetched from each relay, or has gaps on record; a relay that cannot be reached is such
-   * a gap after a few tries. `complete` of the report is the answer. Rejects with {@link RelaySyncError}, or with the reason
-   * of the signal. It may be left alone: a rejection that nobody awaits is not reported as unhandled.
+   * Resolves as soon as each filter is fetched from each relay, or has gaps on record; a relay that cannot be reached
+   * is such a gap after a few tries. `complete` of the report is the answer. Rejects with {@link RelaySyncError}, or
+   * with the reason of the signal. It may be left alone: a rejection that nobody awaits is not reported as unhandled.
    */
   readonly caughtUp: Promise<JobReport>;
 
@@ -46,14 +47,12 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     config: Config,
     begin: (id: string, after: number | undefined) => Request,
     signal: AbortSignal | undefined,
-    forgotten: (job: SyncJob) => void,
   ) {
     this.#client = client;
-    this.#forgotten = () => forgotten(this);
     this.#config = config;
     this.#signal = signal;
     this.#run = client.begin(begin);
-    this.#reader = new Reader(client, this.#run, config, () => this.#forget());
+    this.#reader = new Reader(client, this.#run, config, () => client.forget(this.#run));
     this.caughtUp = quiet(unlessAborted(this.#settled("caughtUp"), signal));
     this.#finished = quiet(this.#settled("done"));
     this.done = quiet(unlessAborted(this.#finished, signal));
@@ -62,6 +61,8 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     else signal?.addEventListener("abort", abort, { once: true });
     const over = (): void => {
       this.#over = true;
+      // Another leader need not hear of it, unless what it has stored is still being read.
+      client.forget(this.#run);
       signal?.removeEventListener("abort", abort);
     };
     this.#finished.then(over, over);
@@ -79,12 +80,16 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
 
   /** How the job stands at this moment. */
   report(): Promise<JobReport> {
-    return this.#client.callRun(this.#run, (id) => ({ method: "progress", id }), (result) => result as JobReport);
+    return this.#client.callRun(
+      this.#run,
+      (id) => ({ method: "progress", id }),
+      (result) => result as JobReport,
+    );
   }
 
   /**
-   * How the job stands, again and again whenever it has changed, at intervals of `progressMs` (250 by default). Ends with
-   * the report at the end of the job. Any number of loops may run.
+   * How the job stands, again and again whenever it has changed, at intervals of `progressMs` (250 by default). Ends
+   * with the report at the end of the job. Any number of loops may run.
    */
   async *progress(): AsyncGenerator<JobReport, void, undefined> {
     let over = false;
@@ -94,7 +99,7 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
       wake();
     };
     this.done.then(end, end);
-    for (let last = ""; ; ) {
+    for (let last = ""; ;) {
       const isLast = over;
       const report = isLast ? await this.done : await unlessAborted(this.report(), this.#signal);
       const text = JSON.stringify(report);
@@ -123,24 +128,19 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     await this.stop();
   }
 
-  /** @internal The database is closed: loops end. */
-  abandon(): void {
-    this.#reader.end();
-  }
-
   async #stop(): Promise<JobReport> {
     this.#reader.end();
     try {
-      if (!this.#over) await this.#client.callRun(this.#run, (id) => ({ method: "stop", id }), () => undefined);
+      if (!this.#over)
+        await this.#client.callRun(
+          this.#run,
+          (id) => ({ method: "stop", id }),
+          () => undefined,
+        );
       return await this.#finished;
     } finally {
-      this.#forget();
+      this.#client.forget(this.#run);
     }
-  }
-
-  #forget(): void {
-    this.#client.forget(this.#run);
-    this.#forgotten();
   }
 
   #settled(moment: "caughtUp" | "done"): Promise<JobReport> {

@@ -115,7 +115,10 @@ export class Reader {
       return batch;
     } catch (thrown) {
       this.#taking = undefined;
-      throw thrown;
+      // Whoever has closed the database wants no more, and no error either.
+      if (!(thrown instanceof RelaySyncError && thrown.code === "closed")) throw thrown;
+      this.end();
+      return undefined;
     }
   }
 
