@@ -168,6 +168,7 @@ pub mod drive;
 pub mod engine;
 pub mod fetch;
 pub mod ingest;
+pub mod job;
 #[cfg(feature = "native")]
 pub mod native;
 pub mod peer;

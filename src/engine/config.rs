@@ -141,6 +141,8 @@ pub struct Config {
     /// Events sent and not yet acknowledged, at one relay.
     pub publish_in_flight_max: usize,
 
+    /// Events that wait for one relay's answer to [`Command::Publish`](super::Command::Publish).
+    pub posts_max: usize,
     /// Events that wait to be passed on to one relay; beyond it they are left to the next pass over its filters.
     pub outbox_events_max: usize,
 
@@ -193,6 +195,13 @@ pub struct Config {
     /// Pages remembered after their EOSE, to know stored events that come late.
     pub ended_pages_kept: usize,
 
+    /// Each change of how a relay stands is announced, and who brings what is stored: [`Notice::Standing`], [`Notice::Storing`],
+    /// [`Notice::Stored`].
+    ///
+    /// [`Notice::Standing`]: super::Notice::Standing
+    /// [`Notice::Storing`]: super::Notice::Storing
+    /// [`Notice::Stored`]: super::Notice::Stored
+    pub tells_standings: bool,
     /// Gaps kept for a relay; further ones are merged into the last.
     pub gaps_max: usize,
     /// How often progress is announced while something is under way; zero for never.
@@ -260,6 +269,7 @@ impl Default for Config {
             negentropy_rounds_max: 20_000,
             negentropy_passes_max: 3,
             publish_in_flight_max: 64,
+            posts_max: 1_000,
             outbox_events_max: 10_000,
             frame_bytes_max: 4 << 20,
             words_bytes_max: 1 << 10,
@@ -283,6 +293,7 @@ impl Default for Config {
             inbox_inputs: 16,
             inputs_before_tick_max: 16,
             ended_pages_kept: 32,
+            tells_standings: false,
             gaps_max: 64,
             progress_interval: Duration::ZERO,
             #[cfg(feature = "testing")]

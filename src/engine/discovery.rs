@@ -128,7 +128,8 @@ impl Engine {
         for change in changes {
             let number = self.register(change.relay);
             self.with_relay(number, |relay, ctx| {
-                let options = if relay.is_configured { relay.options() } else { DISCOVERED };
+                let discovered = RelayOptions { live: !ctx.config.one_shot, ..DISCOVERED };
+                let options = if relay.is_configured { relay.options() } else { discovered };
                 relay.change_interests(change.added, &change.removed, options, ctx);
             });
         }

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{Origin, RelayOptions, RelayReport, Sizes};
+use super::{Brought, Origin, PublishAnswer, RelayOptions, RelayReport, Sizes, Standing};
 use crate::discover::{DiscoverConfig, DiscoveryCounters, DiscoverySizes};
 use crate::ingest::{Verdict, Verified};
 use crate::peer::{AccessRules, Peering, View};
 use crate::plan::Interest;
-use crate::protocol::{Event, Filter, ItemSet, RelayUrl, Window};
+use crate::protocol::{Event, Filter, FilterKey, ItemSet, RelayUrl, Window};
 use crate::runtime::{CloseReason, ConnectError, Dial, Frame, SignError};
-use crate::store::{Batch, Outcome, Record};
+use crate::store::{Batch, Coverage, Outcome, Record};
 
 /// One attempt at a connection. Never used again: what arrives late for an old one is dropped by construction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,6 +90,25 @@ pub enum Command {
     /// relays that wait to be tried again may be tried at once. A sleep by which a deadline was missed, by more than
     /// [`Config::suspend_gap`](super::Config::suspend_gap), the engine notices by itself.
     Wake,
+    /// This event is to be published to a relay, whatever else is wanted of it: [`Notice::Published`] has the answer. It
+    /// is not stored here.
+    Publish {
+        /// For the answer.
+        ticket: u64,
+        /// The relay; it is registered if it is new.
+        relay: RelayUrl,
+        /// The event, genuine.
+        event: Box<Event>,
+        /// An answer is given by then.
+        timeout: Duration,
+    },
+    /// What is proven of this filter, of those that are wanted? [`Notice::Proven`] has the answer.
+    Prove {
+        /// For the answer.
+        ticket: u64,
+        /// The filter.
+        filter: FilterKey,
+    },
     /// Commit what has arrived, close all connections, then announce [`Notice::Stopped`].
     Stop,
 }
@@ -294,6 +314,29 @@ pub enum Notice {
         ticket: u64,
         /// For each event what speaks against it, in the words of an OK answer (NIP-01).
         objections: Vec<Option<String>>,
+    },
+    /// A relay stands otherwise than before. Only with [`Config::tells_standings`](super::Config::tells_standings), like the
+    /// next two.
+    Standing(Box<Standing>),
+    /// These events are about to be stored, if they are not held already.
+    Storing(Vec<Brought>),
+    /// Of the last of those, some are held now.
+    Stored,
+    /// The answer to [`Command::Publish`].
+    Published {
+        /// Of the command.
+        ticket: u64,
+        /// The relay.
+        relay: RelayUrl,
+        /// What it said.
+        answer: PublishAnswer,
+    },
+    /// The answer to [`Command::Prove`].
+    Proven {
+        /// Of the question.
+        ticket: u64,
+        /// As of this moment, for each relay of which the filter is fetched.
+        marks: Vec<Coverage>,
     },
     /// A one-shot job has ended at all relays.
     Finished(Vec<RelayReport>),

@@ -11,11 +11,13 @@ mod items;
 mod pace;
 mod peers;
 mod planted;
+mod publishing;
 mod refused;
 mod registry;
 mod relay;
 mod report;
 mod sizes;
+mod standing;
 mod tickets;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,21 +30,24 @@ pub use io::{Command, ConnId, Effect, Holdings, Input, Notice, Ticket};
 pub(crate) use planted::Planted;
 #[cfg(feature = "testing")]
 pub use planted::Planted;
+pub use publishing::PublishAnswer;
 pub use report::{Counters, Gap, GapReason, Moments, Phase, RelayReport};
 pub use sizes::Sizes;
+pub use standing::{Brought, FilterStanding, Standing};
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::discover::{DiscoverConfig, Discovery, Rules};
-use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Source, Work};
+use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Settled, Source, Work};
 use crate::peer::AccessRules;
 use crate::plan::Pack;
 use crate::protocol::{Event, FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
-use crate::store::{Coverage, Snapshot};
+use crate::store::{Coverage, Outcome, Snapshot};
 use items::ItemCache;
 use pace::Pace;
 use refused::Refused;
 use relay::{Ctx, Pending, Relay};
+use standing::Sight;
 
 /// The engine. See the module.
 pub struct Engine {
@@ -78,6 +83,12 @@ pub struct Engine {
     publish_passes: u32,
     /// How many events each relay had stored when the last publishing pass began.
     stored_before: u64,
+    /// Relays that may stand otherwise than was told last, if that is told.
+    touched: BTreeSet<usize>,
+    /// How relays stood when that was told last.
+    sights: BTreeMap<usize, Sight>,
+    /// Whether discovery had found something then.
+    told_found: bool,
 }
 
 impl std::fmt::Debug for Engine {
@@ -127,6 +138,9 @@ impl Engine {
             progress_at: (!config.progress_interval.is_zero()).then(|| now.instant + config.progress_interval),
             publish_passes: 0,
             stored_before: 0,
+            touched: BTreeSet::new(),
+            sights: BTreeMap::new(),
+            told_found: false,
             config,
         };
         engine.pipeline.keep = engine.kept();
@@ -157,6 +171,7 @@ impl Engine {
         }
         self.poll_discovery();
         self.poll_pipeline();
+        self.tell_standings();
         self.announce();
     }
 
@@ -239,6 +254,9 @@ impl Engine {
             access: &self.access,
         };
         act(relay, &mut ctx);
+        if self.config.tells_standings {
+            self.touched.insert(number);
+        }
         let after = relay.conn();
         let deadline = relay.deadline(&ctx);
         if before != after {
@@ -293,6 +311,8 @@ impl Engine {
             Command::AllHeld => self.awaits_held = false,
             Command::Judge { ticket, events } => self.judge(ticket, &events),
             Command::Wake => self.wake(),
+            Command::Publish { ticket, relay, event, timeout } => self.publish(ticket, relay, event, timeout),
+            Command::Prove { ticket, filter } => self.prove(ticket, &filter),
             Command::Stop => {
                 self.stopping = true;
                 self.give_all_up(&GapReason::Stopped);
@@ -339,6 +359,10 @@ impl Engine {
 
     fn handle_outcomes(&mut self, outcomes: Outcomes) {
         let mut touched = BTreeSet::new();
+        let is_stored = |(_, settled): &(Source, Settled)| *settled == Settled::Committed(Outcome::Stored);
+        if self.config.tells_standings && outcomes.events.iter().any(is_stored) {
+            self.out.push_back(Effect::Notify(Notice::Stored));
+        }
         for (source, settled) in outcomes.events {
             touched.insert(source.relay);
             if let Some(relay) = self.relays.get_mut(source.relay) {
@@ -439,7 +463,12 @@ impl Engine {
     fn emit_work(&mut self, work: Work) {
         match work {
             Work::Verify { ticket, events, look_up } => self.out.push_back(Effect::Verify { ticket, events, look_up }),
-            Work::Commit(ticket, batch) => self.out.push_back(Effect::Commit { ticket, batch }),
+            Work::Commit(ticket, batch) => {
+                if self.config.tells_standings {
+                    self.tell_brought();
+                }
+                self.out.push_back(Effect::Commit { ticket, batch });
+            }
             Work::Settled(outcomes) => self.handle_outcomes(outcomes),
         }
     }
@@ -462,7 +491,9 @@ impl Engine {
             return;
         }
         let drained = self.pipeline.is_empty() || self.store_error.is_some();
-        let done = drained && (self.store_error.is_some() || self.relays.iter().all(Relay::is_done));
+        let has_found = !self.stopping && self.has_found();
+        let settled = !has_found && self.relays.iter().all(Relay::is_done);
+        let done = drained && (self.store_error.is_some() || settled);
         if self.stopping && done {
             self.ended = true;
             self.out.push_back(Effect::Notify(Notice::Stopped(self.reports())));

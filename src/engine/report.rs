@@ -84,6 +84,31 @@ pub enum GapReason {
     Stopped,
 }
 
+impl GapReason {
+    /// A stable word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::ConnectionLost(_) => "connection_lost",
+            Self::Stalled => "stalled",
+            Self::EarlyEose => "early_eose",
+            Self::Endless => "endless",
+            Self::SecondOverflow { .. } => "second_overflow",
+            Self::UntilIgnored => "until_ignored",
+            Self::OldestFirst => "oldest_first",
+            Self::Disordered => "disordered",
+            Self::Refused(_) => "refused",
+            Self::AuthRequired(_) => "auth_required",
+            Self::NotDelivered { .. } => "not_delivered",
+            Self::Unsettled { .. } => "unsettled",
+            Self::NotAccepted { .. } => "not_accepted",
+            Self::Unacknowledged { .. } => "unacknowledged",
+            Self::Store(_) => "store",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
 impl fmt::Display for GapReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,6 +2,7 @@
 
 mod keep;
 mod pipeline;
+pub(crate) mod signature;
 mod verify;
 
 pub use keep::Keep;

@@ -38,7 +38,7 @@ pub fn windows_to_fetch(
     }
     kept.sort_by_key(|proof| std::cmp::Reverse(proof.window.until));
     let kept = merge(kept);
-    Todo { windows: subtract(wanted, &kept), kept }
+    Todo { windows: uncovered(wanted, &kept), kept }
 }
 
 /// Joins proofs that adjoin, newest first: each quick pass adds one. The older moment counts for both.
@@ -91,7 +91,7 @@ pub fn without(proofs: &[Proof], second: u64) -> Vec<Proof> {
 }
 
 /// `wanted` without the windows of `proofs`, which are sorted newest first; newest first.
-fn subtract(wanted: Window, proofs: &[Proof]) -> Vec<Window> {
+pub fn uncovered(wanted: Window, proofs: &[Proof]) -> Vec<Window> {
     if wanted.is_empty() {
         return Vec::new();
     }

@@ -10,7 +10,7 @@ mod pack;
 mod packs;
 mod progress;
 
-pub use coverage::{Todo, intersect, windows_to_fetch, without};
+pub use coverage::{Todo, intersect, uncovered, windows_to_fetch, without};
 pub use interest::Interest;
 pub use pack::{ANNOUNCEMENT_KINDS, Pack};
 pub use packs::{Packs, Replaced};

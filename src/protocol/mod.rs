@@ -5,6 +5,7 @@ pub mod event;
 pub mod filter;
 pub mod hex;
 pub mod items;
+pub mod lines;
 pub mod message;
 pub mod relay_info;
 pub mod relay_url;

@@ -47,6 +47,8 @@ pub enum ConnectError {
     Pin(String),
     /// It is no WebSocket server, or it declined the upgrade.
     Handshake(String),
+    /// The server of this URL does not let web pages read what it answers (CORS). Told only of information documents.
+    Withheld(String),
     /// No answer in time.
     TimedOut,
     /// Anything else that the system reports.
@@ -65,6 +67,7 @@ impl fmt::Display for ConnectError {
             Self::Expired(detail) => write!(f, "the certificate is not valid now: {detail}"),
             Self::Pin(detail) => write!(f, "pinned key not found: {detail}"),
             Self::Handshake(detail) => write!(f, "WebSocket handshake failed: {detail}"),
+            Self::Withheld(url) => write!(f, "{url} does not let web pages read its answers (CORS)"),
             Self::TimedOut => f.write_str("connecting timed out"),
             Self::Io(detail) => write!(f, "connection failed: {detail}"),
         }
@@ -179,7 +182,7 @@ impl ConnectError {
             Self::HostName(_) => FailureKind::WrongHostName,
             Self::Expired(_) => FailureKind::CertificateExpired,
             Self::Pin(_) => FailureKind::WrongPin,
-            Self::Handshake(_) => FailureKind::HandshakeFailed,
+            Self::Handshake(_) | Self::Withheld(_) => FailureKind::HandshakeFailed,
             Self::TimedOut => FailureKind::TimedOut,
             Self::Io(_) => FailureKind::ConnectionLost,
         }

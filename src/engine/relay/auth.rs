@@ -237,6 +237,7 @@ impl Relay {
         for history in self.histories.values_mut().filter(|history| history.waits_for_auth) {
             history.give_up(&GapReason::AuthRequired(why.to_owned()));
         }
+        self.fail_posts_for_auth(why, ctx);
         self.settle_histories(ctx);
     }
 }

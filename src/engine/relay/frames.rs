@@ -371,7 +371,8 @@ impl Relay {
         }
         let refusal = (!accepted && !is_held_there(words)).then_some(words);
         self.session.auth.demanded |= refusal.is_some_and(|words| Refusal::read(words) == Refusal::AuthRequired);
-        if self.handle_outbox_ok(id, refusal, ctx).is_some() {
+        let answered = self.handle_post_ok(id, accepted, words, ctx);
+        if answered.is_some() || self.handle_outbox_ok(id, refusal, ctx).is_some() {
             return;
         }
         let Some(record_owner) = self

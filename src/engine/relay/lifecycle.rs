@@ -58,7 +58,7 @@ impl Relay {
     }
 
     pub(super) fn wants_connection(&self) -> bool {
-        !self.given_up && !self.is_done() && !self.packs.is_empty()
+        !self.given_up && !self.is_done() && (!self.packs.is_empty() || !self.posts.is_empty())
     }
 
     /// Connects if that is wanted and allowed now.
@@ -114,6 +114,7 @@ impl Relay {
         self.lives.reset();
         // Who publishes to a relay looks at everything when it is back.
         self.outbox = self.outbox.emptied();
+        self.renew_posts();
         // What is stored meanwhile, histories under way do not know of.
         let is_to_get_it = |history: &&History| history.direction().is_up() && self.options_of(&history.pack).live;
         let unaware: Vec<Pack> =
@@ -142,6 +143,9 @@ impl Relay {
         self.failure = reason.kind().or(self.failure);
         // Who stays waits for a relay that is down for the moment.
         let never = self.counters.connections == 0 && !self.is_live();
+        if self.fruitless >= ctx.config.attempts_max || is_final(reason) {
+            self.fail_posts(reason, ctx);
+        }
         if ctx.config.one_shot && (self.fruitless >= ctx.config.attempts_max || never && is_final(reason)) {
             let why = clip(&reason.to_string(), ctx.config.words_bytes_max).to_owned();
             let reason = match reason {
@@ -167,6 +171,7 @@ impl Relay {
         self.connect_at = None;
         self.absorb(ctx);
         self.give_up_histories(reason, ctx);
+        self.stop_posts(ctx);
         self.close(CloseReason::Done, ctx);
         self.settle_histories(ctx);
         self.poll_needs(ctx);

@@ -2,7 +2,7 @@
 //!
 //! `frames` reads what the relay sends, `auth` who we are to it, `peering` who it is, `rights` what it may do,
 //! `requests` decides what to send, `passes` what to look at again, `lifecycle`
-//! connects and gives up, `probe` finds out whether the relay is still there, `timers` knows what is due when.
+//! connects and gives up, `posting` publishes what has an answer of its own, `standing` says how things are, `probe` finds out whether the relay is still there, `timers` knows what is due when.
 
 mod again;
 mod auth;
@@ -14,9 +14,11 @@ mod outbox;
 mod packing;
 mod passes;
 mod peering;
+mod posting;
 mod probe;
 mod requests;
 mod rights;
+mod standing;
 mod timers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -40,6 +42,7 @@ use crate::store::{Coverage, Method, Outcome};
 use again::Again;
 use live::{Live, Lives};
 use passes::Retry;
+use posting::Posts;
 use rights::{Denied, Rights};
 
 /// What a relay works with while it handles one thing.
@@ -153,6 +156,8 @@ pub(super) struct Relay {
     auth_wait_until: Option<Instant>,
     /// Events that others brought, on their way to this relay.
     outbox: Publish,
+    /// Single events that the embedder publishes.
+    posts: Posts,
     /// Events that this relay's sync has stored, for others to publish.
     pub stored: u64,
 }
@@ -211,6 +216,7 @@ impl Relay {
             fruitless: 0,
             auth_wait_until: None,
             outbox: Publish::new(config.publish_attempts_max, config.publish_load_events),
+            posts: Posts::default(),
             stored: 0,
         }
     }
@@ -385,7 +391,8 @@ impl Relay {
 
     /// Is nothing left to do here, for good?
     pub(super) fn is_done(&self) -> bool {
-        self.is_settled() && (self.given_up || !self.is_live() || self.packs.is_empty())
+        let is_over = self.given_up || !self.is_live() || self.packs.is_empty();
+        self.is_settled() && is_over && self.posts.is_empty()
     }
 
     fn phase(&self, ctx_now: Instant) -> Phase {
@@ -434,7 +441,7 @@ impl Relay {
     /// What this relay holds.
     pub(super) fn add_sizes(&self, sizes: &mut Sizes) {
         sizes.history_ids += self.histories.values().map(History::ids).sum::<usize>();
-        sizes.outbox_events += self.outbox.left();
+        sizes.outbox_events += self.outbox.left() + self.posts.len();
         sizes.histories += self.histories.len();
         sizes.histories_waiting += self.waiting.len();
         sizes.subscriptions += self.session.subscriptions().count();

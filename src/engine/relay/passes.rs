@@ -195,7 +195,7 @@ impl Relay {
     /// that was sent: proofs that reach to the newest hold until then. Those from before the subscription was opened
     /// hold for what is dated newer only: between the two, the relay may have got events with older dates. So do all
     /// where the subscription asks for nothing older.
-    pub(super) fn note_live(&mut self, ctx: &Ctx<'_>) {
+    pub(in crate::engine) fn note_live(&mut self, ctx: &Ctx<'_>) {
         let Some(until) = self.session.served_until_secs(ctx.now).filter(|_| self.is_live()) else { return };
         self.was_live = true;
         for pack in self.progress.confirmed().iter().filter(|pack| !self.stale.contains(pack)) {

@@ -30,6 +30,7 @@ impl Relay {
             self.poll_needs(ctx);
             self.poll_asks(ctx);
             self.poll_outbox(ctx);
+            self.poll_posts(ctx);
             self.settle_histories(ctx);
             self.poll_needs(ctx);
             self.probe_if_due(ctx);

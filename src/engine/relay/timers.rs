@@ -25,6 +25,7 @@ impl Relay {
         if self.auth_wait_until.is_some_and(|until| until <= now) {
             self.fail_auth("no challenge, or no answer to ours, in time", ctx);
         }
+        self.expire_posts(ctx);
         if self.live_retry_at.is_some_and(|at| at <= now) {
             self.retry_live(ctx);
         }
@@ -107,7 +108,8 @@ impl Relay {
             Link::Up { .. } => self.deadline_of_connection(ctx),
         };
         let retry = self.next_retry().map(|at| (at, "retry"));
-        [of_link, retry].into_iter().flatten().min()
+        let post = self.posts.deadline().map(|at| (at, "publish timeout"));
+        [of_link, retry, post].into_iter().flatten().min()
     }
 
     fn deadline_of_connection(&self, ctx: &Ctx<'_>) -> Option<(Instant, &'static str)> {

@@ -184,6 +184,11 @@ impl Pipeline {
         self.bytes.get(&relay).copied().unwrap_or(0)
     }
 
+    /// The events of the commit under way, and where they came from.
+    pub fn committing(&self) -> impl Iterator<Item = (Source, [u8; 32])> {
+        self.committing.iter().flat_map(|commit| commit.events.iter().map(|(source, id, _)| (*source, *id)))
+    }
+
     /// Events that are not settled yet.
     pub fn events(&self) -> usize {
         self.events

@@ -172,6 +172,12 @@ impl Shared {
                 news.discovery = holdings.discovery.map(|(sizes, counters)| DiscoveryReport { sizes, counters });
             }),
             Notice::StoreFailed(error) => return Some(error.clone()),
+            // Asked for by nobody here.
+            Notice::Standing(_)
+            | Notice::Storing(_)
+            | Notice::Stored
+            | Notice::Published { .. }
+            | Notice::Proven { .. } => {}
         }
         None
     }

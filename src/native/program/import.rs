@@ -17,10 +17,10 @@ use tokio::time::timeout;
 use super::arguments::StoreArguments;
 use super::lines::{LINE_BYTES_MAX, Line, Lines};
 use super::{Exit, Failure, numbers, store};
-use crate::ingest::{Invalid, Verified, verify};
+use crate::ingest::{Verified, verify};
 use crate::native::clock::unix_secs;
 use crate::peer::View;
-use crate::protocol::Event;
+use crate::protocol::{Event, lines};
 use crate::store::{Batch, Outcome, Store};
 
 /// Batches of lines that wait to be checked, at most.
@@ -207,20 +207,13 @@ async fn check<S: Store>(store: &S, lines: Vec<Line>, verified: bool) -> Result<
 fn parse_all(lines: Vec<Line>) -> (Vec<(u64, Event)>, Vec<Fault>) {
     let (mut events, mut faults) = (Vec::with_capacity(lines.len()), Vec::new());
     for Line { number: line, text } in lines {
-        match text.map(|text| Event::parse(trim(&text))) {
+        match text.map(|text| lines::parse(&text)) {
             Some(Ok(event)) => events.push((line, event)),
-            // The parser's own count of lines would only confuse: each event is one line.
-            Some(Err(error)) => {
-                faults.push(Fault { line, reason: error.to_string().replace(" at line 1 column ", " at column ") });
-            }
+            Some(Err(reason)) => faults.push(Fault { line, reason }),
             None => faults.push(Fault { line, reason: format!("longer than {LINE_BYTES_MAX} bytes") }),
         }
     }
     (events, faults)
-}
-
-fn trim(text: &bytes::Bytes) -> bytes::Bytes {
-    text.slice_ref(text.trim_ascii())
 }
 
 fn verify_all(events: Vec<(u64, Event)>) -> (Vec<Verified<Event>>, Vec<Fault>) {
@@ -231,8 +224,7 @@ fn verify_all(events: Vec<(u64, Event)>) -> (Vec<Verified<Event>>, Vec<Fault>) {
                 genuine.push(event);
                 continue;
             }
-            Err(Invalid::Id) => "the id is not the hash of the event",
-            Err(Invalid::Signature) => "the signature is not the author's",
+            Err(why) => why.reason(),
         };
         faults.push(Fault { line, reason: reason.into() });
     }

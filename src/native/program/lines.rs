@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use bytes::Bytes;
 
 use super::Failure;
+use crate::protocol::lines;
 use crate::store::Record;
 
 /// The longest line taken, in bytes: larger than any event that relays take.
@@ -75,7 +76,7 @@ impl<R: Read> Lines<R> {
 pub(super) async fn print(records: &[Record]) -> Result<bool, Failure> {
     let mut text = Vec::with_capacity(records.iter().map(|record| record.json.len() + 1).sum());
     for record in records {
-        push_line(&record.json, &mut text);
+        lines::push(&record.json, &mut text);
     }
     write(text).await
 }
@@ -95,15 +96,9 @@ pub(super) async fn write(text: Vec<u8>) -> Result<bool, Failure> {
     }
 }
 
-/// Appends an event and a line end. Inside JSON a raw line break can only be white space between tokens.
-fn push_line(json: &[u8], text: &mut Vec<u8>) {
-    text.extend(json.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
-    text.push(b'\n');
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{LINE_BYTES_MAX, Line, Lines, push_line};
+    use super::{LINE_BYTES_MAX, Line, Lines};
 
     #[test]
     fn lines_are_numbered_bounded_and_not_lost_at_the_end() {
@@ -123,12 +118,5 @@ mod tests {
             seen,
             [line(1, Some("a")), line(4, Some(&long)), line(5, None), line(6, None), line(7, Some("last"))]
         );
-    }
-
-    #[test]
-    fn an_event_is_one_line() {
-        let mut text = Vec::new();
-        push_line(b"{\r\n\"id\": \"\\n\"}", &mut text);
-        assert_eq!(text, b"{  \"id\": \"\\n\"}\n");
     }
 }

@@ -117,7 +117,7 @@ impl Job {
                 tracing::error!("{error}");
                 store_failed.notify_one();
             }
-            Notice::Holdings(_) | Notice::Judged { .. } | Notice::Finished(_) | Notice::Stopped(_) => {}
+            _ => {}
         });
         let mut engine = std::pin::pin!(engine);
         let control = async {

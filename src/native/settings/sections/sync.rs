@@ -78,6 +78,9 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
     let Config {
         // This is told by the control plane.
         access: _,
+        // These are for embedders that run jobs.
+        posts_max: _,
+        tells_standings: _,
         // These stand in [sync].
         backoff_base: _,
         backoff_max: _,

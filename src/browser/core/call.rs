@@ -1,0 +1,46 @@
+//! Requests, by the names of their methods.
+
+use wasm_bindgen::prelude::*;
+
+use super::Open;
+use super::params::Params;
+use crate::browser::failure::Failure;
+
+/// All methods, for who has misspelt one.
+const METHODS: &str = "add, query, count, event, replaceable, watch, unwatch, job, repos, take, progress, settled, stop, \
+                       publish, coverage, relays, storage, export, import, wake, close";
+
+impl Open {
+    /// Carries out a request.
+    pub(super) async fn answer(&self, request: &JsValue) -> Result<JsValue, Failure> {
+        let mut params = Params::of(request, "the request")?;
+        let method = params.text("method")?;
+        if self.is_closed.get() && method != "close" {
+            return Err(Failure::closed());
+        }
+        match &*method {
+            "add" => self.add(params).await,
+            "query" => self.query(params).await,
+            "count" => self.count(params).await,
+            "event" => self.event(params).await,
+            "replaceable" => self.replaceable(params).await,
+            "watch" => self.watch(params).await,
+            "unwatch" => self.unwatch(params),
+            "job" => self.job(params).await,
+            "repos" => self.repos(params).await,
+            "take" => self.take(params).await,
+            "progress" => self.progress(params),
+            "settled" => self.settled(params).await,
+            "stop" => self.stop(params),
+            "publish" => self.publish(params).await,
+            "coverage" => self.coverage(params).await,
+            "relays" => self.relays(params),
+            "storage" => self.storage(params).await,
+            "export" => self.export(params).await,
+            "import" => self.import(params).await,
+            "wake" => self.wake(params),
+            "close" => self.close(params).await,
+            other => Err(Failure::invalid(format!("there is no method {other:?}; there are {METHODS}"))),
+        }
+    }
+}

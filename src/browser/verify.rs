@@ -1,0 +1,96 @@
+//! Checks signatures: elsewhere, if the host has workers, or here, with breaks.
+
+use wasm_bindgen::prelude::*;
+
+use super::{BrowserClock, BrowserConfig, Host, js};
+use crate::ingest::signature::Signed;
+use crate::ingest::{Invalid, Verdict, Verified};
+use crate::protocol::Event;
+
+/// Id, key and signature.
+const SIGNED_BYTES: usize = 128;
+
+/// Checks signatures, and nothing else: for workers that do that for another instance. 128 bytes an event: id, public
+/// key, signature. One byte each back: 1 if the signature is the key's over the id, 0 if not, or if there are fewer
+/// bytes than 128.
+#[wasm_bindgen]
+pub fn verify(batch: &[u8]) -> Vec<u8> {
+    batch.chunks(SIGNED_BYTES).map(|signed| unpack(signed).is_some_and(Signed::is_genuine).into()).collect()
+}
+
+/// The version of the package.
+#[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").into()
+}
+
+/// Checks ids and signatures. One verdict an event, in order.
+pub(super) async fn check(
+    host: &Host,
+    clock: &BrowserClock,
+    config: &BrowserConfig,
+    events: Vec<Event>,
+) -> Vec<Verdict> {
+    let ids = check_ids(clock, config, &events).await;
+    let named: Vec<&Event> = events.iter().zip(&ids).filter(|(_, genuine)| **genuine).map(|(event, _)| event).collect();
+    let mut signatures = check_signatures(host, clock, config, &named).await.into_iter();
+    let verdict = |(event, named)| match named {
+        false => Verdict::Invalid(Invalid::Id),
+        true if signatures.next() == Some(true) => Verdict::Valid(Verified::checked(event)),
+        true => Verdict::Invalid(Invalid::Signature),
+    };
+    events.into_iter().zip(ids).map(verdict).collect()
+}
+
+async fn check_ids(clock: &BrowserClock, config: &BrowserConfig, events: &[Event]) -> Vec<bool> {
+    in_slices(clock, config, events, |event| event.verify_id()).await
+}
+
+async fn check_signatures(host: &Host, clock: &BrowserClock, config: &BrowserConfig, events: &[&Event]) -> Vec<bool> {
+    if events.len() >= config.verify_host_events_min
+        && let Some(answer) = host.check(&pack(events))
+    {
+        match answer.await {
+            Ok(answer) if answer.len() == events.len() => return answer.into_iter().map(|byte| byte == 1).collect(),
+            Ok(answer) => tracing::warn!("{} verdicts for {} events: checking here", answer.len(), events.len()),
+            Err(words) => tracing::warn!("no signatures checked elsewhere, so here: {words}"),
+        }
+    }
+    in_slices(clock, config, events, |event| Signed::of(event).is_genuine()).await
+}
+
+/// Checks one after the other, and gives the thread back now and then.
+async fn in_slices<T>(
+    clock: &BrowserClock,
+    config: &BrowserConfig,
+    events: &[T],
+    check: impl Fn(&T) -> bool,
+) -> Vec<bool> {
+    let mut verdicts = Vec::with_capacity(events.len());
+    let mut begun = clock.elapsed();
+    for event in events {
+        if clock.elapsed().saturating_sub(begun) >= config.verify_slice {
+            js::give_way().await;
+            begun = clock.elapsed();
+        }
+        verdicts.push(check(event));
+    }
+    verdicts
+}
+
+fn pack(events: &[&Event]) -> Vec<u8> {
+    let mut batch = Vec::with_capacity(events.len() * SIGNED_BYTES);
+    for event in events {
+        let signed = Signed::of(event);
+        batch.extend_from_slice(signed.id);
+        batch.extend_from_slice(signed.author);
+        batch.extend_from_slice(signed.signature);
+    }
+    batch
+}
+
+fn unpack(bytes: &[u8]) -> Option<Signed<'_>> {
+    let (id, bytes) = bytes.split_first_chunk()?;
+    let (author, bytes) = bytes.split_first_chunk()?;
+    Some(Signed { id, author, signature: bytes.try_into().ok()? })
+}

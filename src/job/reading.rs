@@ -1,0 +1,118 @@
+//! Reading what was stored for one job, behind a cursor.
+
+use super::courier::HeldPages;
+use super::shared::Shared;
+use super::{JobError, Taken};
+use crate::discover::Discovery;
+use crate::protocol::filter::matches;
+use crate::protocol::{Event, Filter};
+use crate::runtime::{Clock, Now, Runtime};
+use crate::store::Sequence;
+use crate::store::Store;
+
+/// Where the reader of a job is, and what it is to get.
+pub(super) struct Reading {
+    cursor: Sequence,
+    selection: Selection,
+}
+
+/// What a job selects.
+pub(super) enum Selection {
+    /// What satisfies one of these.
+    Filters(Vec<Filter>),
+    /// What belongs to repositories, by what is known of them; and whether that was read from the store already.
+    Repos(Box<Discovery>, bool),
+}
+
+impl Selection {
+    /// Is this event for the job? What it says of repositories is known from now on.
+    fn selects(&mut self, event: &Event, now: Now) -> bool {
+        match self {
+            Self::Filters(filters) => filters.iter().any(|filter| matches(filter, event)),
+            Self::Repos(discovery, _) => {
+                let is_wanted = discovery.consider(event).is_ok();
+                discovery.observe(event, now.instant);
+                // Nobody asks what follows from it for relays.
+                discovery.flush();
+                is_wanted
+            }
+        }
+    }
+
+    /// Learns what has to be known of what is held.
+    async fn prepare<R: Runtime>(&mut self, shared: &Shared<R>) -> Result<(), JobError> {
+        let Self::Repos(discovery, is_prepared @ false) = self else { return Ok(()) };
+        let mut pages = HeldPages::default();
+        while let Some(events) = pages.next(shared).await.map_err(JobError::Store)? {
+            let now = shared.runtime.clock().now().instant;
+            events.iter().for_each(|event| discovery.observe(event, now));
+            discovery.flush();
+        }
+        *is_prepared = true;
+        Ok(())
+    }
+}
+
+impl Reading {
+    pub(super) fn new(cursor: Sequence, selection: Selection) -> Self {
+        Self { cursor, selection }
+    }
+
+    /// Everything up to this number was given out.
+    pub(super) fn cursor(&self) -> Sequence {
+        self.cursor
+    }
+
+    /// What is there now; `None` if there is nothing. The cursor moves when everything is at hand, and nothing is awaited
+    /// any more: whoever gives up waiting loses nothing.
+    pub(super) async fn read<R: Runtime>(
+        &mut self,
+        shared: &Shared<R>,
+        events_max: usize,
+        bytes_max: usize,
+    ) -> Result<Option<Taken>, JobError> {
+        self.selection.prepare(shared).await?;
+        let (config, store) = (&shared.config, shared.runtime.store());
+        let mut taken = Taken { cursor: self.cursor, ..Taken::default() };
+        let mut bytes = 0;
+        let is_full = |taken: &Taken, bytes: usize| taken.records.len() >= events_max.max(1) || bytes >= bytes_max;
+        while !is_full(&taken, bytes) {
+            let arrivals = store.arrivals(taken.cursor, config.arrivals_events_max, config.arrivals_bytes_max).await;
+            let arrivals = arrivals.map_err(JobError::of_store)?;
+            if arrivals.records.is_empty() {
+                taken.cursor = taken.cursor.max(arrivals.last);
+                break;
+            }
+            let now = shared.runtime.clock().now();
+            let mut last = arrivals.last;
+            for (number, record) in arrivals.records {
+                if is_full(&taken, bytes) {
+                    break;
+                }
+                last = number;
+                let Some(event) = super::courier::parse(record.clone()) else { continue };
+                let has_expired = event.expires_at_secs().is_some_and(|at| at <= now.unix_secs);
+                if self.selection.selects(&event, now) && !has_expired {
+                    bytes += record.json.len();
+                    taken.records.push(record);
+                }
+            }
+            taken.cursor = if is_full(&taken, bytes) { last } else { arrivals.last };
+        }
+        self.cursor = taken.cursor;
+        if taken.records.is_empty() {
+            return Ok(None);
+        }
+        self.name_origins(&mut taken, shared);
+        Ok(Some(taken))
+    }
+
+    fn name_origins<R: Runtime>(&self, taken: &mut Taken, shared: &Shared<R>) {
+        let state = shared.lock();
+        for record in &taken.records {
+            let origin = state.origins.of(&record.id);
+            taken.from.push(origin.map(|origin| origin.relay.clone()));
+            taken.live.push(origin.is_some_and(|origin| origin.live));
+        }
+    }
+}
