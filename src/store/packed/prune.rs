@@ -26,6 +26,9 @@ pub(super) struct Oldest {
 /// Chooses the oldest events whose bodies have about `bytes` together. `fates` says who is gone already.
 pub(super) fn oldest(content: &Content, fates: &Fates, bytes: u64) -> Oldest {
     let mut oldest = Oldest::default();
+    if bytes == 0 {
+        return oldest;
+    }
     let mut ends: Vec<usize> = content.runs.iter().map(|run| rows_above(run, content.meta.floor_secs)).collect();
     let mut freed = 0;
     while let Some((position, rank)) = last_of_all(content, &ends) {

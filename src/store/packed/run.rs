@@ -143,7 +143,11 @@ impl Run {
                 let _ = self.times(range).try_for_each(|row| hand(&first, row));
             }
             Index::Id => {
-                let _ = self.ids(&first).iter().try_for_each(|row| hand(&first, number_of(row)));
+                let is_within = |rank: &RankBytes| {
+                    *range.first.rank().as_bytes() <= *rank && *rank <= *range.last.rank().as_bytes()
+                };
+                let rows = self.ids(&first).iter().map(number_of).filter(|row| is_within(&ranks[*row]));
+                let _ = { rows }.try_for_each(|row| hand(&first, row));
             }
             _ => {
                 for position in self.positions(range) {
