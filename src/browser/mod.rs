@@ -10,6 +10,7 @@ mod config;
 mod core;
 mod failure;
 mod host;
+pub mod idb;
 mod js;
 mod logs;
 mod panics;

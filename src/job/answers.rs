@@ -42,6 +42,7 @@ impl Added {
             Self::Committed(Outcome::Deleted) => "deleted",
             Self::Committed(Outcome::Vanished) => "vanished",
             Self::Committed(Outcome::Expired) => "expired",
+            Self::Committed(Outcome::Pruned) => "pruned",
             Self::Committed(Outcome::Ephemeral) => "ephemeral",
             Self::Invalid(_) => "invalid",
         }

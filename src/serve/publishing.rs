@@ -276,6 +276,7 @@ fn verdict<'s>(settled: &'s Settled, publisher: &Publisher) -> (bool, &'s str) {
         Settled::Committed(_, Outcome::Deleted) => (false, "blocked: deleted by its author (NIP-09)"),
         Settled::Committed(_, Outcome::Vanished) => (false, "blocked: its author has asked to vanish (NIP-62)"),
         Settled::Committed(_, Outcome::Expired) => (false, "invalid: the event has expired (NIP-40)"),
+        Settled::Committed(_, Outcome::Pruned) => (false, "blocked: older than what there is room for here"),
         Settled::Invalid(Invalid::Id) => (false, "invalid: the id is not the hash of the event"),
         Settled::Invalid(Invalid::Signature) => (false, "invalid: the signature is not the author's"),
         Settled::Known => (true, "duplicate: this event is known"),

@@ -12,8 +12,8 @@ use crate::store::Cursor;
 
 /// The size of an [`Entry`], in bytes.
 pub const ENTRY_BYTES: usize = 64;
-const KEY_BYTES: usize = 17;
-const RANK_BYTES: usize = ENTRY_BYTES - KEY_BYTES;
+pub(super) const KEY_BYTES: usize = 17;
+pub(super) const RANK_BYTES: usize = ENTRY_BYTES - KEY_BYTES;
 const SEQUENCE_BITS: u32 = 40;
 
 /// The number of an event in its store, in the order of arrival. It fits 40 bits.
@@ -151,6 +151,11 @@ impl Key {
         Self::hashed(Index::Tag, &[&[letter], value.as_bytes()])
     }
 
+    /// A key that was written before; `None` if these bytes are none.
+    pub(super) fn from_bytes(bytes: &[u8; KEY_BYTES]) -> Option<Self> {
+        (1..=Index::ALL.len()).contains(&usize::from(bytes[0])).then_some(Self(*bytes))
+    }
+
     /// The index of the key.
     pub fn index(&self) -> Index {
         index_of(self.0[0])
@@ -200,6 +205,16 @@ impl Rank {
     /// The event's kind.
     pub fn kind(&self) -> u16 {
         u16::from_be_bytes([self.0[45], self.0[46]])
+    }
+
+    /// A rank that was written before.
+    pub(super) fn from_bytes(bytes: &[u8; RANK_BYTES]) -> Self {
+        Self(*bytes)
+    }
+
+    /// The bytes: they compare as ranks do.
+    pub(super) fn as_bytes(&self) -> &[u8; RANK_BYTES] {
+        &self.0
     }
 
     /// Time and id.

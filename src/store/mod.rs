@@ -5,6 +5,7 @@
 
 pub mod entry;
 mod memory;
+pub mod packed;
 mod plan;
 pub mod rules;
 pub mod select;
@@ -66,6 +67,8 @@ pub enum Outcome {
     Expired,
     /// Its kind is passed on, but never stored (kinds 20000 to 29999).
     Ephemeral,
+    /// It is older than what the store has room for: see [`packed`].
+    Pruned,
 }
 
 /// What is proven about one filter at one relay: everything in these windows that the relay had is held here.

@@ -98,6 +98,6 @@ impl<'f> Plan<'f> {
 }
 
 /// The keys of the authors of a filter.
-pub(crate) fn author_keys(filter: &Filter) -> Vec<Key> {
+fn author_keys(filter: &Filter) -> Vec<Key> {
     filter.authors.iter().flatten().map(|author| Key::author(author.as_bytes())).collect()
 }

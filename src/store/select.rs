@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use nostr::event::Kind;
 
 use super::entry::{Index, Key, Range, Rank, Sequence};
-use super::plan::{Plan, author_keys};
+use super::plan::Plan;
 use super::tables::{Body, Damaged, Tables};
 use super::veil::{Sieve, Veil};
 use super::{Arrivals, Page, Query, Record, RequestContext};
@@ -206,9 +206,7 @@ pub fn query<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
                 continue;
             }
             if page.records.len() == limit || bytes >= query.bytes_max && !page.records.is_empty() {
-                let by_filter = filter.limit == Some(page.records.len());
-                let last = page.records.last().filter(|_| !by_filter);
-                page.next = last.map(|last| super::Cursor { created_at: last.created_at, id: last.id });
+                page.next = next_of(&page, filter);
                 return Ok(page);
             }
             bytes += body.json.len();
@@ -219,6 +217,51 @@ pub fn query<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
             _ => return Ok(page),
         }
     }
+}
+
+/// The same page, by entries alone: only the bodies that are handed out are read. For a store that has them far away.
+///
+/// # Errors
+/// The tables cannot be read.
+pub(super) fn page<T: Tables>(tables: &T, query: &Query) -> Result<Page, T::Error> {
+    let filter = &query.filter;
+    let limit = query.limit.min(filter.limit.unwrap_or(usize::MAX));
+    let (mut page, mut bytes, mut after) = (Page::default(), 0, query.after);
+    if limit == 0 || is_void(filter) {
+        return Ok(page);
+    }
+    let plan = Plan::choose(tables, filter, Window::ALL)?;
+    let conditions = Conditions::of(tables, &plan)?;
+    let expired = expired(tables, query.now_secs)?;
+    let hidden = Veil::over(&query.view, filter).hidden(tables, Window::ALL, false)?;
+    let suits = |rank: &Rank| {
+        let is_held = tables.fate(rank.sequence()).is_none() && !expired.contains(&rank.sequence());
+        is_held && conditions.hold(&plan, rank) && !hidden.has(rank)
+    };
+    let at_once = limit.saturating_add(1).clamp(CANDIDATES_MIN, CANDIDATES_MAX);
+    loop {
+        let ranges = plan.ranges().map(|range| after.iter().fold(range, |range, cursor| range.after(cursor)));
+        let best = newest(tables, ranges, at_once, suits)?;
+        for rank in &best.ranks {
+            if page.records.len() == limit || bytes >= query.bytes_max && !page.records.is_empty() {
+                page.next = next_of(&page, filter);
+                return Ok(page);
+            }
+            let body = body(tables, rank.sequence())?;
+            bytes += body.json.len();
+            page.records.push(record(rank, body));
+        }
+        match best.ranks.last() {
+            Some(last) if !best.is_all => after = Some(last.cursor()),
+            _ => return Ok(page),
+        }
+    }
+}
+
+/// Where a page that is full goes on: nowhere, if the filter itself asked for no more.
+fn next_of(page: &Page, filter: &Filter) -> Option<super::Cursor> {
+    let last = page.records.last().filter(|_| filter.limit != Some(page.records.len()))?;
+    Some(super::Cursor { created_at: last.created_at, id: last.id })
 }
 
 /// The first of what some ranges have.
@@ -292,29 +335,43 @@ pub(super) fn select<T: Tables>(
         return Ok(());
     }
     let plan = Plan::choose(tables, filter, window)?;
-    let mut conditions = Vec::new();
-    if plan.authors.is_some() {
-        conditions.push(sequences(tables, &author_keys(filter), plan.window)?);
-    }
-    for (name, values) in &plan.tags {
-        let keys: Vec<Key> = values.iter().map(|value| Key::tag(name.as_byte(), value)).collect();
-        conditions.push(sequences(tables, &keys, plan.window)?);
-    }
-    let suits = |rank: &Rank| {
-        plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
-            && plan.ids.is_none_or(|ids| ids.contains(&nostr::event::EventId::from_byte_array(rank.id())))
-            && conditions.iter().all(|sequences| sequences.binary_search(&rank.sequence()).is_ok())
-    };
+    let conditions = Conditions::of(tables, &plan)?;
     for range in plan.ranges().filter(|range| !range.is_empty()) {
         tables.scan(&range, &mut |entry| {
             let rank = entry.rank();
-            if suits(&rank) {
+            if conditions.hold(&plan, &rank) {
                 each(&rank);
             }
             ControlFlow::Continue(())
         })?;
     }
     Ok(())
+}
+
+/// What a plan leaves to check, by entries alone: for each condition, the events that meet it.
+struct Conditions {
+    sequences: Vec<Vec<Sequence>>,
+}
+
+impl Conditions {
+    fn of<T: Tables>(tables: &T, plan: &Plan) -> Result<Self, T::Error> {
+        let mut conditions = Vec::new();
+        if let Some(authors) = plan.authors {
+            let keys: Vec<Key> = authors.iter().map(|author| Key::author(author.as_bytes())).collect();
+            conditions.push(sequences(tables, &keys, plan.window)?);
+        }
+        for (name, values) in &plan.tags {
+            let keys: Vec<Key> = values.iter().map(|value| Key::tag(name.as_byte(), value)).collect();
+            conditions.push(sequences(tables, &keys, plan.window)?);
+        }
+        Ok(Self { sequences: conditions })
+    }
+
+    fn hold(&self, plan: &Plan, rank: &Rank) -> bool {
+        plan.kinds.is_none_or(|kinds| kinds.contains(&Kind::from(rank.kind())))
+            && plan.ids.is_none_or(|ids| ids.contains(&nostr::event::EventId::from_byte_array(rank.id())))
+            && self.sequences.iter().all(|sequences| sequences.binary_search(&rank.sequence()).is_ok())
+    }
 }
 
 fn sequences<T: Tables>(tables: &T, keys: &[Key], window: Window) -> Result<Vec<Sequence>, T::Error> {

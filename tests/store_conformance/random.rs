@@ -8,7 +8,7 @@ use relaysync::store::{Batch, Query, Store, StoreConfig};
 
 use crate::events::*;
 use crate::model::Model;
-use crate::{Harness, Memory, Native, block_on};
+use crate::{Harness, Memory, Native, Packed, block_on};
 
 /// So many different events there are, in so few seconds that ties are the rule.
 const POOL: u32 = 300;
@@ -95,7 +95,7 @@ fn a_step() -> impl Strategy<Value = Step> {
 }
 
 async fn check<H: Harness>(steps: Vec<Step>) {
-    let mut harness = H::create(StoreConfig::default());
+    let mut harness = H::create(StoreConfig::default()).await;
     let mut model = Model::default();
     for step in steps {
         match step {
@@ -118,7 +118,7 @@ async fn check<H: Harness>(steps: Vec<Step>) {
                 let ids: Vec<u32> = set.items().iter().map(|item| number(&item.id)).collect();
                 assert_eq!(ids, model.items(&filter, window, &view));
             }
-            Step::Reopen => harness = harness.reopen(),
+            Step::Reopen => harness = harness.reopen().await,
         }
     }
     let ids: Vec<[u8; 32]> = (0..POOL).map(id_of).collect();
@@ -150,6 +150,11 @@ proptest! {
     #[test]
     fn the_memory_store_agrees_with_the_model(steps in vec(a_step(), 1..60)) {
         block_on(check::<Memory>(steps));
+    }
+
+    #[test]
+    fn the_packed_store_agrees_with_the_model(steps in vec(a_step(), 1..60)) {
+        block_on(check::<Packed>(steps));
     }
 }
 

@@ -299,6 +299,7 @@ fn word(outcome: Outcome) -> &'static str {
         Outcome::Deleted => "deleted by their authors",
         Outcome::Vanished => "of authors who asked to vanish",
         Outcome::Expired => "expired",
+        Outcome::Pruned => "older than what there is room for",
         Outcome::Ephemeral => "ephemeral, which are not stored",
     }
 }

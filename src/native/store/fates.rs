@@ -71,6 +71,7 @@ fn number(fate: Outcome) -> u8 {
         Outcome::Deleted => 2,
         Outcome::Vanished => 3,
         Outcome::Expired => 4,
+        Outcome::Pruned => 5,
         Outcome::Stored | Outcome::Duplicate | Outcome::Ephemeral => 0,
     }
 }
@@ -81,6 +82,7 @@ fn outcome(number: u8) -> Option<Outcome> {
         2 => Some(Outcome::Deleted),
         3 => Some(Outcome::Vanished),
         4 => Some(Outcome::Expired),
+        5 => Some(Outcome::Pruned),
         _ => None,
     }
 }

@@ -22,7 +22,7 @@ async fn all(store: &impl Store) -> Vec<u32> {
 }
 
 pub(crate) async fn arrivals_come_in_the_order_of_storing<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     assert_eq!((all(harness.store()).await, harness.store().last_arrival().await.unwrap()), (NONE.into(), 0));
     commit(harness.store(), &[draft(5, 20), draft(9, 30), draft(3, 20)]).await;
     commit(harness.store(), &[draft(9, 30), draft(4, 90), draft(20, 1).kind(20_001), draft(1, 10)]).await;
@@ -34,7 +34,7 @@ pub(crate) async fn arrivals_come_in_the_order_of_storing<H: Harness>() {
 }
 
 pub(crate) async fn arrivals_go_on_behind_a_cursor<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts: Vec<Draft> = (0..100).map(|n| draft(n, u64::from(n % 7))).collect();
     commit(harness.store(), &drafts).await;
     let (mut after, mut found) = (0, Vec::new());
@@ -56,7 +56,7 @@ pub(crate) async fn arrivals_go_on_behind_a_cursor<H: Harness>() {
 }
 
 pub(crate) async fn arrivals_end_by_bytes_but_have_one_event<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [draft(1, 10), draft(2, 20), draft(3, 30)];
     commit(harness.store(), &drafts).await;
     let bytes = drafts[0].json().len();
@@ -67,7 +67,7 @@ pub(crate) async fn arrivals_end_by_bytes_but_have_one_event<H: Harness>() {
 }
 
 pub(crate) async fn what_is_gone_is_no_arrival_and_keeps_its_number<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let profile = |id, at| draft(id, at).kind(0);
     commit(harness.store(), &[draft(1, 10), profile(2, 20), draft(3, 30)]).await;
     let deletion = draft(5, 50).kind(5).tag("e", &hex::encode(&id_of(3)));
@@ -79,12 +79,12 @@ pub(crate) async fn what_is_gone_is_no_arrival_and_keeps_its_number<H: Harness>(
 }
 
 pub(crate) async fn arrivals_outlive_a_reopen<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10), draft(2, 20)]).await;
-    let harness = harness.reopen();
+    let harness = harness.reopen().await;
     assert_eq!(all(harness.store()).await, [1, 2]);
     commit(harness.store(), &[draft(3, 5)]).await;
-    let harness = harness.reopen();
+    let harness = harness.reopen().await;
     assert_eq!(all(harness.store()).await, [1, 2, 3]);
     assert_eq!(arrivals(harness.store(), 2, 9, usize::MAX).await, (vec![3], 3));
 }

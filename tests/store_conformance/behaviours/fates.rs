@@ -10,7 +10,7 @@ use crate::events::*;
 
 pub(crate) async fn the_newest_replaceable_event_stays<H: Harness>() {
     for kind in [0, 3, 10_000, 19_999] {
-        let harness = create::<H>();
+        let harness = create::<H>().await;
         let versions = [draft(1, 10).kind(kind), draft(2, 30).kind(kind), draft(3, 20).kind(kind)];
         assert_eq!(commit(harness.store(), &versions).await, [Outcome::Stored, Outcome::Stored, Outcome::Superseded]);
         assert_eq!(
@@ -21,26 +21,26 @@ pub(crate) async fn the_newest_replaceable_event_stays<H: Harness>() {
         assert_eq!(select(harness.store(), "{}").await, [2, 4]);
         assert_eq!(count(harness.store(), &["{}"]).await, 2);
     }
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10).kind(41), draft(2, 20).kind(41)]).await;
     assert_eq!(select(harness.store(), "{}").await, [2, 1]);
 }
 
 pub(crate) async fn of_equal_times_the_lowest_id_stays<H: Harness>() {
     for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3], [2, 3, 1]] {
-        let harness = create::<H>();
+        let harness = create::<H>().await;
         for id in order {
             commit(harness.store(), &[draft(id, 10).kind(0)]).await;
         }
         assert_eq!(select(harness.store(), "{}").await, [1], "{order:?}");
-        let together = create::<H>();
+        let together = create::<H>().await;
         commit(together.store(), &order.map(|id| draft(id, 10).kind(30_000).tag("d", "x"))).await;
         assert_eq!(select(together.store(), "{}").await, [1], "{order:?}");
     }
 }
 
 pub(crate) async fn addressable_events_are_told_apart_by_identifier<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let version = |id, at, identifier| draft(id, at).kind(30_617).tag("d", identifier);
     let drafts = [
         version(1, 10, "a:b"),
@@ -56,7 +56,7 @@ pub(crate) async fn addressable_events_are_told_apart_by_identifier<H: Harness>(
 }
 
 pub(crate) async fn a_deletion_removes_events_of_its_author_only<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10).tag("t", "x"), draft(2, 20).by(2), draft(3, 99)]).await;
     let mut deletion = draft(4, 30).kind(5);
     for id in [1, 2, 3, 77] {
@@ -75,7 +75,7 @@ pub(crate) async fn a_deletion_removes_events_of_its_author_only<H: Harness>() {
 }
 
 pub(crate) async fn a_deletion_may_arrive_first<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let deletion = draft(4, 30).kind(5).tag("e", &hex::encode(&id_of(1))).tag("e", &hex::encode(&id_of(2)));
     assert_eq!(commit(harness.store(), &[deletion, draft(1, 10)]).await, [Outcome::Stored, Outcome::Deleted]);
     assert_eq!(commit(harness.store(), &[draft(2, 50), draft(1, 10)]).await, [Outcome::Deleted; 2]);
@@ -84,7 +84,7 @@ pub(crate) async fn a_deletion_may_arrive_first<H: Harness>() {
 }
 
 pub(crate) async fn a_deletion_of_an_address_spares_later_versions<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let address = |kind: u16, identifier: &str| format!("{kind}:{}:{identifier}", hex::encode(&author_of(1)));
     let version = |id, at| draft(id, at).kind(30_617).tag("d", "a:b");
     commit(harness.store(), &[version(1, 10), draft(2, 10).kind(10_002), version(3, 10).by(2)]).await;
@@ -98,7 +98,7 @@ pub(crate) async fn a_deletion_of_an_address_spares_later_versions<H: Harness>()
 }
 
 pub(crate) async fn requests_cannot_be_deleted<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let vanish = draft(2, 20).kind(62).tag("relay", "wss://other.example");
     commit(harness.store(), &[draft(1, 10).kind(5), vanish]).await;
     let deletion = draft(3, 30).kind(5).tag("e", &hex::encode(&id_of(1))).tag("e", &hex::encode(&id_of(2)));
@@ -109,7 +109,7 @@ pub(crate) async fn requests_cannot_be_deleted<H: Harness>() {
 
 pub(crate) async fn a_vanish_request_removes_and_refuses<H: Harness>() {
     for relay in ["ALL_RELAYS", "wss://OWN.example/"] {
-        let harness = create::<H>();
+        let harness = create::<H>().await;
         commit(harness.store(), &[draft(1, 10), draft(2, 20).kind(0), draft(3, 31), draft(4, 5).by(2)]).await;
         let request = draft(5, 30).kind(62).tag("relay", "wss://other.example").tag("relay", relay);
         assert_eq!(commit(harness.store(), &[draft(6, 30), request]).await, [Outcome::Stored; 2]);
@@ -124,7 +124,7 @@ pub(crate) async fn a_vanish_request_removes_and_refuses<H: Harness>() {
 }
 
 pub(crate) async fn gift_wraps_vanish_with_their_recipient<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let recipient = hex::encode(&author_of(1));
     let wrap = |number, at| draft(number, at).by(2).kind(1_059).tag("p", &recipient);
     commit(harness.store(), &[wrap(1, 10), draft(2, 10).by(2).tag("p", &recipient), wrap(3, 31)]).await;
@@ -138,7 +138,7 @@ pub(crate) async fn gift_wraps_vanish_with_their_recipient<H: Harness>() {
 }
 
 pub(crate) async fn a_vanish_request_to_others_has_no_effect<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let request = draft(2, 20).kind(62).tag("relay", "wss://own.example.org").tag("relay", "no url");
     commit(harness.store(), &[draft(1, 10), request]).await;
     assert_eq!(select(harness.store(), "{}").await, [2, 1]);
@@ -146,7 +146,7 @@ pub(crate) async fn a_vanish_request_to_others_has_no_effect<H: Harness>() {
 }
 
 pub(crate) async fn expired_events_are_refused_hidden_and_swept<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let store = harness.store();
     let expiring = |id: u32, secs: u64| draft(id, u64::from(id)).tag("expiration", &secs.to_string());
     let drafts = [expiring(1, NOW_SECS), expiring(2, NOW_SECS + 1), expiring(3, NOW_SECS + 10), draft(4, 4)];
@@ -170,7 +170,7 @@ pub(crate) async fn expired_events_are_refused_hidden_and_swept<H: Harness>() {
 }
 
 pub(crate) async fn ephemeral_events_are_passed_on_only<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [draft(1, 10).kind(20_000), draft(2, 10).kind(29_999), draft(3, 10).kind(30_000)];
     let expected = [Outcome::Ephemeral, Outcome::Ephemeral, Outcome::Stored];
     assert_eq!(commit(harness.store(), &drafts).await, expected);
@@ -180,7 +180,7 @@ pub(crate) async fn ephemeral_events_are_passed_on_only<H: Harness>() {
 }
 
 pub(crate) async fn what_is_gone_is_known_and_among_the_items<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let store = harness.store();
     let deletion = draft(5, 50).kind(5).tag("e", &hex::encode(&id_of(3)));
     commit(store, &[draft(1, 10).kind(0), draft(2, 20).kind(0), draft(3, 30), deletion, draft(4, 5).kind(0)]).await;
@@ -195,7 +195,7 @@ pub(crate) async fn what_is_gone_is_known_and_among_the_items<H: Harness>() {
 }
 
 pub(crate) async fn items_are_cut_to_window_and_filter<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts: Vec<Draft> = (0..300).map(|n| draft(n, u64::from(n)).kind((n % 3) as u16 + 1)).collect();
     for part in drafts.chunks(41) {
         commit(harness.store(), part).await;
@@ -207,7 +207,7 @@ pub(crate) async fn items_are_cut_to_window_and_filter<H: Harness>() {
 }
 
 pub(crate) async fn a_batch_takes_effect_in_order<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [
         draft(1, 10).kind(0),
         draft(2, 20).kind(0),

@@ -9,7 +9,7 @@ use crate::Harness;
 use crate::events::*;
 
 pub(crate) async fn an_empty_batch_changes_nothing<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     assert_eq!(harness.store().commit(Batch::default()).await.unwrap().len(), 0);
     assert_eq!(harness.store().load().await.unwrap(), Snapshot::default());
     assert_eq!(select(harness.store(), "{}").await, NONE);
@@ -18,7 +18,7 @@ pub(crate) async fn an_empty_batch_changes_nothing<H: Harness>() {
 }
 
 pub(crate) async fn what_is_stored_is_read_back_byte_for_byte<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let mut odd = draft(1, 10);
     odd.content = "\u{0}\u{1F600}\"\\/ \u{2028} ünïcode".into();
     assert_eq!(commit(harness.store(), std::slice::from_ref(&odd)).await, [Outcome::Stored]);
@@ -30,7 +30,7 @@ pub(crate) async fn what_is_stored_is_read_back_byte_for_byte<H: Harness>() {
 }
 
 pub(crate) async fn a_second_commit_of_an_event_is_a_duplicate<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [draft(1, 10), draft(2, 20)];
     assert_eq!(commit(harness.store(), &drafts).await, [Outcome::Stored; 2]);
     assert_eq!(commit(harness.store(), &drafts).await, [Outcome::Duplicate; 2]);
@@ -38,14 +38,14 @@ pub(crate) async fn a_second_commit_of_an_event_is_a_duplicate<H: Harness>() {
 }
 
 pub(crate) async fn an_event_twice_in_a_batch_is_stored_once<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [draft(1, 10), draft(1, 10)];
     assert_eq!(commit(harness.store(), &drafts).await, [Outcome::Stored, Outcome::Duplicate]);
     assert_eq!(count(harness.store(), &["{}"]).await, 1);
 }
 
 pub(crate) async fn answers_come_newest_first_and_ties_by_lowest_id<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(5, 20), draft(9, 30), draft(3, 20)]).await;
     commit(harness.store(), &[draft(4, 20), draft(1, 10)]).await;
     let order = [9, 3, 4, 5, 1];
@@ -57,7 +57,7 @@ pub(crate) async fn answers_come_newest_first_and_ties_by_lowest_id<H: Harness>(
 }
 
 pub(crate) async fn cursors_lead_through_everything_once<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     // Many in one second, and pages that end inside it.
     let drafts: Vec<Draft> = (0..500).map(|n| draft(n, 100 + u64::from(n / 90))).collect();
     for part in drafts.chunks(37) {
@@ -82,7 +82,7 @@ pub(crate) async fn cursors_lead_through_everything_once<H: Harness>() {
 }
 
 pub(crate) async fn a_page_ends_by_bytes_but_has_one_event<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [draft(1, 10), draft(2, 20), draft(3, 30)];
     commit(harness.store(), &drafts).await;
     let page = harness.store().query(Query { bytes_max: 1, ..question("{}") }).await.unwrap();
@@ -94,7 +94,7 @@ pub(crate) async fn a_page_ends_by_bytes_but_has_one_event<H: Harness>() {
 }
 
 pub(crate) async fn the_limit_of_the_filter_counts<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10), draft(2, 20), draft(3, 30)]).await;
     assert_eq!(select(harness.store(), r#"{"limit":2}"#).await, [3, 2]);
     assert_eq!(select(harness.store(), r#"{"limit":0}"#).await, NONE);
@@ -105,7 +105,7 @@ pub(crate) async fn the_limit_of_the_filter_counts<H: Harness>() {
 }
 
 pub(crate) async fn since_and_until_are_inclusive<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10), draft(2, 20), draft(3, 30), draft(4, 40)]).await;
     assert_eq!(select(harness.store(), r#"{"since":20,"until":30}"#).await, [3, 2]);
     assert_eq!(select(harness.store(), r#"{"kinds":[1],"since":20,"until":30}"#).await, [3, 2]);
@@ -116,7 +116,7 @@ pub(crate) async fn since_and_until_are_inclusive<H: Harness>() {
 }
 
 pub(crate) async fn extreme_dates_are_kept_in_order<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let far = NOW_SECS * 10;
     commit(harness.store(), &[draft(1, 0), draft(2, u64::MAX), draft(3, far), draft(4, 1)]).await;
     assert_eq!(select(harness.store(), "{}").await, [2, 3, 4, 1]);
@@ -129,7 +129,7 @@ pub(crate) async fn extreme_dates_are_kept_in_order<H: Harness>() {
 }
 
 pub(crate) async fn every_filter_field_selects<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [draft(1, 10), draft(2, 20).kind(7), draft(3, 30).by(2), draft(4, 40).by(2).kind(7)];
     commit(harness.store(), &drafts).await;
     let (one, two) = (hex::encode(&author_of(1)), hex::encode(&author_of(2)));
@@ -154,7 +154,7 @@ pub(crate) async fn every_filter_field_selects<H: Harness>() {
 }
 
 pub(crate) async fn tag_filters_select_by_name_and_value<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [
         draft(1, 10).tag("t", "a").tag("t", "b").tag("t", "a"),
         draft(2, 20).tag("T", "a"),
@@ -182,7 +182,7 @@ pub(crate) async fn tag_filters_select_by_name_and_value<H: Harness>() {
 }
 
 pub(crate) async fn huge_tags_and_values_are_found<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let value = "v".repeat(100_000);
     let mut many = draft(2, 20);
     for n in 0..5000 {
@@ -199,7 +199,7 @@ pub(crate) async fn huge_tags_and_values_are_found<H: Harness>() {
 }
 
 pub(crate) async fn an_empty_list_selects_nothing<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10).tag("t", "a")]).await;
     for json in [r#"{"ids":[]}"#, r#"{"authors":[]}"#, r#"{"kinds":[]}"#, r##"{"#t":[]}"##] {
         assert_eq!(select(harness.store(), json).await, NONE, "{json}");
@@ -210,7 +210,7 @@ pub(crate) async fn an_empty_list_selects_nothing<H: Harness>() {
 }
 
 pub(crate) async fn counts_of_several_filters_count_an_event_once<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10), draft(2, 20).kind(7), draft(3, 30).by(2)]).await;
     let one = format!(r#"{{"authors":["{}"]}}"#, hex::encode(&author_of(1)));
     assert_eq!(count(harness.store(), &[r#"{"kinds":[1]}"#, &one]).await, 3);
@@ -219,7 +219,7 @@ pub(crate) async fn counts_of_several_filters_count_an_event_once<H: Harness>() 
 }
 
 pub(crate) async fn events_come_in_the_order_of_the_ids<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     commit(harness.store(), &[draft(1, 10), draft(2, 20)]).await;
     let mut other_half = id_of(1);
     other_half[31] = 77;
@@ -230,7 +230,7 @@ pub(crate) async fn events_come_in_the_order_of_the_ids<H: Harness>() {
 }
 
 pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let mark = |relay: &str, kinds: &str, until| Coverage {
         relay: RelayUrl::parse(relay).unwrap(),
         filter: FilterKey::of(&filter(kinds)),
@@ -247,23 +247,23 @@ pub(crate) async fn coverage_is_replaced_and_loaded<H: Harness>() {
         .unwrap();
     let coverage = vec![mark("wss://b.example", "{}", 9), mark("wss://a.example", r#"{"kinds":[1]}"#, 5)];
     harness.store().commit(Batch { coverage: coverage.clone(), ..Batch::default() }).await.unwrap();
-    let harness = harness.reopen();
+    let harness = harness.reopen().await;
     let mut expected = vec![marks[0].clone(), coverage[0].clone(), coverage[1].clone()];
     expected.sort_by_key(|mark| (mark.relay.clone(), mark.filter.clone()));
     assert_eq!(harness.store().load().await.unwrap().coverage, expected);
     let nothing = Coverage { windows: Vec::new(), ..coverage[0].clone() };
     harness.store().commit(Batch { coverage: vec![nothing], ..Batch::default() }).await.unwrap();
     expected.retain(|mark| *mark != coverage[0]);
-    assert_eq!(harness.reopen().store().load().await.unwrap().coverage, expected);
+    assert_eq!(harness.reopen().await.store().load().await.unwrap().coverage, expected);
 }
 
 pub(crate) async fn everything_outlives_a_reopen<H: Harness>() {
-    let mut harness = create::<H>();
+    let mut harness = create::<H>().await;
     for round in 0..20 {
         let drafts: Vec<Draft> = (0..50).map(|n| draft(round * 50 + n, u64::from(n)).tag("t", "x")).collect();
         commit(harness.store(), &drafts).await;
         commit(harness.store(), &[draft(10_000 + round, u64::from(round)).kind(0)]).await;
-        harness = harness.reopen();
+        harness = harness.reopen().await;
         assert_eq!(commit(harness.store(), &drafts).await, vec![Outcome::Duplicate; 50]);
         assert_eq!(count(harness.store(), &["{}"]).await, u64::from(round) * 50 + 51);
     }

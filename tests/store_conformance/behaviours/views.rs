@@ -34,7 +34,7 @@ async fn seen_by_all<H: Harness>(harness: &H, json: &str, view: &View) -> Vec<u3
 }
 
 pub(crate) async fn what_a_view_hides_is_not_there<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let drafts = [
         draft(1, 10),
         draft(2, 20).kind(7).tag("t", "a"),
@@ -71,7 +71,7 @@ pub(crate) async fn what_a_view_hides_is_not_there<H: Harness>() {
 }
 
 pub(crate) async fn pages_are_as_full_as_if_hidden_events_were_not_there<H: Harness>() {
-    let (with, without) = (create::<H>(), create::<H>());
+    let (with, without) = (create::<H>().await, create::<H>().await);
     let mixed = |n: u32| match n % 7 {
         0 => draft(n, u64::from(n / 9)),
         1 => draft(n, u64::from(n / 9)).kind(7).tag("t", "b"),
@@ -99,7 +99,7 @@ pub(crate) async fn pages_are_as_full_as_if_hidden_events_were_not_there<H: Harn
 }
 
 pub(crate) async fn what_is_gone_and_may_have_been_hidden_is_not_among_the_items<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let deletion = draft(5, 50).kind(5).tag("e", &hex::encode(&id_of(3))).tag("e", &hex::encode(&id_of(4)));
     let drafts = [draft(1, 10).tag("t", "a"), draft(2, 20).kind(7), draft(3, 30).tag("t", "b"), draft(4, 40).kind(7)];
     commit(harness.store(), &drafts).await;
@@ -123,7 +123,7 @@ pub(crate) async fn what_is_gone_and_may_have_been_hidden_is_not_among_the_items
 }
 
 pub(crate) async fn who_brought_an_event_is_kept_as_long_as_the_event<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let context = |peer: &str, at_secs| RequestContext { peer: Arc::from(peer), at_secs };
     let bring = |drafts: &[Draft], contexts: &[(u32, RequestContext)]| Batch {
         contexts: contexts.iter().map(|(id, context)| (id_of(*id), context.clone())).collect(),
@@ -140,7 +140,7 @@ pub(crate) async fn who_brought_an_event_is_kept_as_long_as_the_event<H: Harness
     let ids = || (1..=7).map(id_of).collect::<Vec<[u8; 32]>>();
     let kept = vec![Some(one.clone()), Some(one.clone()), Some(two.clone()), None, Some(two.clone()), Some(one), None];
     assert_eq!(store.contexts(ids()).await.unwrap(), kept);
-    let harness = harness.reopen();
+    let harness = harness.reopen().await;
     assert_eq!(harness.store().contexts(ids()).await.unwrap(), kept);
     let deletion = draft(9, 90).kind(5).tag("e", &hex::encode(&id_of(2)));
     commit(harness.store(), &[deletion]).await;
@@ -150,7 +150,7 @@ pub(crate) async fn who_brought_an_event_is_kept_as_long_as_the_event<H: Harness
 }
 
 pub(crate) async fn the_last_event_is_found_behind_thousands_that_are_hidden<H: Harness>() {
-    let harness = create::<H>();
+    let harness = create::<H>().await;
     let secret = |n: u32| draft(n, u64::from(n)).kind(7).tag("t", "a");
     let drafts: Vec<Draft> = (10..10_000).map(secret).collect();
     commit(harness.store(), &drafts).await;
