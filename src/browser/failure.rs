@@ -4,6 +4,7 @@ use serde::Serialize;
 use wasm_bindgen::JsValue;
 
 use crate::job::JobError;
+use crate::store::packed::{PackedError, PackedFault};
 
 /// Why a call was rejected: an object with these fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,15 +34,26 @@ impl Failure {
         Self { code: "closed", message: "it is closed; open it anew".into(), relay: None, retryable: false }
     }
 
-    /// The store failed.
-    pub(super) fn storage(error: &dyn std::error::Error) -> Self {
-        Self { code: "storage", message: error.to_string(), relay: None, retryable: true }
+    /// The store of this name failed.
+    pub(super) fn of_store(name: &str, fault: PackedFault) -> Self {
+        PackedError { name: name.into(), fault }.into()
     }
 
     /// A bug.
     pub(super) fn internal(message: &str) -> Self {
         let message = format!("the core has failed, and has to be opened anew: {message}");
         Self { code: "internal", message, relay: None, retryable: false }
+    }
+}
+
+impl From<PackedError> for Failure {
+    fn from(error: PackedError) -> Self {
+        let code = match &error.fault {
+            PackedFault::Quota(_) => "storage-full",
+            PackedFault::Deposed => "deposed",
+            _ => "storage",
+        };
+        Self { code, message: error.to_string(), relay: None, retryable: error.fault.is_passing() }
     }
 }
 

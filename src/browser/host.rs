@@ -77,6 +77,11 @@ impl Host {
         }
     }
 
+    /// Are signatures checked elsewhere?
+    pub(super) fn checks_signatures(&self) -> bool {
+        self.verify().is_some()
+    }
+
     /// Has signatures checked elsewhere; `None` if there is nobody who does.
     pub(super) fn check(&self, batch: &[u8]) -> Option<impl Future<Output = Result<Vec<u8>, String>> + use<>> {
         let check = self.verify()?;

@@ -35,7 +35,7 @@ impl Open {
             "publish" => self.publish(params).await,
             "coverage" => self.coverage(params).await,
             "relays" => self.relays(params),
-            "storage" => self.storage(params).await,
+            "storage" => self.storage(params),
             "export" => self.export(params).await,
             "import" => self.import(params).await,
             "wake" => self.wake(params),

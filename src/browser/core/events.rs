@@ -70,16 +70,16 @@ impl Open {
         let filters = params.filters("filters")?;
         params.finish("count")?;
         let now_secs = self.runtime.clock().now().unix_secs;
-        let count = self.runtime.store().count(filters, &View::all(), now_secs).await;
+        let count = self.runtime.store().count(filters, &View::all(), now_secs).await?;
         #[expect(clippy::cast_precision_loss, reason = "no browser holds 2^53 events")]
-        count.map(|count| JsValue::from_f64(count as f64)).map_err(|error| Failure::storage(&error))
+        Ok(JsValue::from_f64(count as f64))
     }
 
     /// One event, by its id.
     pub(super) async fn event(&self, mut params: Params) -> Result<JsValue, Failure> {
         let id = params.event_id("id")?;
         params.finish("event")?;
-        let found = self.runtime.store().events(vec![id]).await.map_err(|error| Failure::storage(&error))?;
+        let found = self.runtime.store().events(vec![id]).await?;
         Ok(or_null(found.into_iter().flatten().next()))
     }
 
@@ -111,7 +111,7 @@ impl Open {
                 now_secs,
                 view: View::all(),
             };
-            let page = self.runtime.store().query(query).await.map_err(|error| Failure::storage(&error))?;
+            let page = self.runtime.store().query(query).await?;
             records.extend(page.records);
             after = page.next;
             if after.is_none() {

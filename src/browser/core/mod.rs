@@ -5,8 +5,10 @@ mod events;
 mod jobs;
 mod options;
 mod params;
+mod place;
 mod relay_view;
 mod standing;
+mod tuning;
 mod watching;
 
 use std::cell::Cell;
@@ -20,10 +22,12 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::spawn_local;
 
 use super::failure::Failure;
+use super::idb::IndexedDb;
 use super::{BrowserConfig, BrowserRuntime, Host, js, logs, panics};
-use crate::job::{Jobs, JobsConfig};
-use crate::store::{MemoryStore, StoreConfig};
-use options::Options;
+use crate::job::Jobs;
+use crate::store::packed::{MemoryBacking, PackedConfig, PackedFault, PackedStore};
+use options::{Options, Storage};
+use place::{CoreStore, Place};
 pub(super) use relay_view::RelayView;
 
 /// A store, and what syncs it. Everything is asked for by [`Core::call`].
@@ -34,8 +38,8 @@ pub struct Core {
 
 /// What calls that are under way hold on to.
 struct Open {
-    runtime: Arc<BrowserRuntime<MemoryStore>>,
-    jobs: Jobs<BrowserRuntime<MemoryStore>>,
+    runtime: Arc<BrowserRuntime<CoreStore>>,
+    jobs: Jobs<BrowserRuntime<CoreStore>>,
     host: Host,
     config: BrowserConfig,
     is_closed: Cell<bool>,
@@ -76,15 +80,24 @@ impl Drop for Core {
 }
 
 async fn open(options: &JsValue, host: &Host) -> Result<Core, Failure> {
-    let options = Options::parse(options)?;
+    let options = Options::parse(options, host.checks_signatures())?;
     if let Some(level) = &options.log {
         logs::begin(level).map_err(|reason| Failure::invalid(format!("log: {reason}")))?;
     }
     let seed = js::entropy().map_err(|thrown| Failure::internal(&js::words(&thrown)))?;
     let config = BrowserConfig::default();
-    let store = MemoryStore::new(StoreConfig::default());
+    let place = match options.storage {
+        Storage::Memory => Place::Memory(MemoryBacking::default()),
+        Storage::IndexedDb => {
+            let opened = IndexedDb::open(&options.name).await;
+            Place::Database(opened.map_err(|error| Failure::of_store(&options.name, PackedFault::from(error)))?)
+        }
+    };
+    let packed =
+        PackedConfig { durability: options.durability, bytes_max: options.bytes_max, ..PackedConfig::default() };
+    let store = PackedStore::open(place, packed).await?;
     let runtime = Arc::new(BrowserRuntime::new(store, host.clone(), config.clone()));
-    let jobs = Jobs::new(runtime.clone(), JobsConfig::default(), u64::from_le_bytes(seed));
+    let jobs = Jobs::new(runtime.clone(), options.jobs, u64::from_le_bytes(seed));
     let open = Rc::new(Open { runtime, jobs, host: host.clone(), config, is_closed: Cell::new(false) });
     spawn_local(watching::watch(Rc::downgrade(&open)));
     Ok(Core { open })

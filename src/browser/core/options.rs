@@ -3,7 +3,10 @@
 use wasm_bindgen::JsValue;
 
 use super::params::{Params, fault};
+use super::tuning;
 use crate::browser::failure::Failure;
+use crate::job::JobsConfig;
+use crate::store::packed::Durability;
 
 /// Where events are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,22 +18,28 @@ pub(super) enum Storage {
 }
 
 /// What a core is opened with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) struct Options {
     /// The name of the database.
     pub(super) name: String,
     /// Where events are held.
     pub(super) storage: Storage,
+    /// How sure events are when a commit returns.
+    pub(super) durability: Durability,
+    /// How much may be stored, in bytes.
+    pub(super) bytes_max: Option<u64>,
     /// How much is logged; nothing, if it is not said.
     pub(super) log: Option<String>,
+    /// The bounds of jobs.
+    pub(super) jobs: JobsConfig,
 }
 
 impl Options {
-    /// Reads `options`.
+    /// Reads `options`. Signatures are checked by the host, or here.
     ///
     /// # Errors
     /// Names what is unknown or wrong.
-    pub(super) fn parse(options: &JsValue) -> Result<Self, Failure> {
+    pub(super) fn parse(options: &JsValue, verifies_elsewhere: bool) -> Result<Self, Failure> {
         let mut params = Params::of(options, "options")?;
         let name = params.text("name")?;
         let storage = match &*params.text("storage")? {
@@ -38,8 +47,19 @@ impl Options {
             "memory" => Storage::Memory,
             other => return Err(fault("storage", &format!("there is no {other:?}; there are indexeddb and memory"))),
         };
-        let log = params.optional_text("log")?;
+        let durability = match params.optional_text("durability")?.as_deref() {
+            None | Some("relaxed") => Durability::Relaxed,
+            Some("strict") => Durability::Strict,
+            Some(other) => {
+                return Err(fault("durability", &format!("there is no {other:?}; there are relaxed and strict")));
+            }
+        };
+        let (bytes_max, log) = (params.optional_number("bytesMax")?, params.optional_text("log")?);
+        let mut jobs = tuning::defaults(verifies_elsewhere);
+        if let Some(config) = params.optional("config")? {
+            tuning::apply(&config, &mut jobs)?;
+        }
         params.finish("options")?;
-        Ok(Self { name, storage, log })
+        Ok(Self { name, storage, durability, bytes_max, log, jobs })
     }
 }

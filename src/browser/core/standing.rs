@@ -11,10 +11,9 @@ use super::relay_view::RelayView;
 use super::{Open, plain};
 use crate::browser::failure::Failure;
 use crate::job::RelayAnswer;
-use crate::peer::View;
-use crate::protocol::{Event, Filter};
-use crate::runtime::{Clock, Runtime};
-use crate::store::Store;
+use crate::protocol::Event;
+use crate::runtime::Runtime;
+use crate::store::packed::{Condition, PackedFault, Usage};
 
 /// What became of an event that was published.
 #[derive(Debug, Serialize)]
@@ -29,10 +28,10 @@ struct Published {
 #[serde(rename_all = "camelCase")]
 struct Holdings {
     events: u64,
-    bytes: Option<u64>,
+    bytes: u64,
     bytes_max: Option<u64>,
-    segments: Option<u64>,
-    pruned: u64,
+    segments: u64,
+    floor_secs: Option<u64>,
     state: &'static str,
     message: Option<String>,
 }
@@ -64,14 +63,25 @@ impl Open {
     }
 
     /// What is held, and whether more can be.
-    pub(super) async fn storage(&self, params: Params) -> Result<JsValue, Failure> {
+    pub(super) fn storage(&self, params: Params) -> Result<JsValue, Failure> {
         params.finish("storage")?;
-        let now_secs = self.runtime.clock().now().unix_secs;
-        let events = self.runtime.store().count(vec![Filter::new()], &View::all(), now_secs).await;
-        let events = events.map_err(|error| Failure::storage(&error))?;
-        let message = self.jobs.store_failure();
-        let state = if message.is_some() { "failed" } else { "ok" };
-        plain(&Holdings { events, bytes: None, bytes_max: None, segments: None, pruned: 0, state, message })
+        let Usage { events, bytes, bytes_max, segments, floor_secs, .. } = self.runtime.store().usage();
+        let (state, message) = self.condition();
+        plain(&Holdings { events, bytes, bytes_max, segments, floor_secs, state, message })
+    }
+
+    /// How the store does: in a word, and in words if it does not do well.
+    pub(super) fn condition(&self) -> (&'static str, Option<String>) {
+        match self.runtime.store().condition() {
+            Condition::Full(words) => ("full", Some(words)),
+            Condition::Deposed => ("deposed", Some(PackedFault::Deposed.to_string())),
+            Condition::Failed(words) => ("failed", Some(words)),
+            // Reading may fail where nothing was to be written.
+            Condition::Good => match self.jobs.store_failure() {
+                Some(words) => ("failed", Some(words)),
+                None => ("ok", None),
+            },
+        }
     }
 
     /// Events as lines.
@@ -101,6 +111,7 @@ impl Open {
         params.finish("close")?;
         self.is_closed.set(true);
         self.jobs.close().await;
+        self.runtime.store().backing().close();
         Ok(super::nothing())
     }
 }

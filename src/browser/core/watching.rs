@@ -16,7 +16,7 @@ type Standing = (HealthState, Phase, bool, Option<FailureKind>);
 #[derive(Default)]
 struct Told {
     relays: BTreeMap<String, Standing>,
-    failure: Option<String>,
+    storage: Option<(&'static str, Option<String>)>,
 }
 
 /// Tells of changes until the core is closed or gone.
@@ -48,11 +48,13 @@ impl Told {
                 open.host.tell(&Status::Relay(&view));
             }
         }
-        let failure = open.jobs.store_failure();
-        if self.failure != failure {
-            let state = if failure.is_some() { "failed" } else { "ok" };
-            open.host.tell(&Status::Storage { state, message: failure.as_deref() });
-            self.failure = failure;
+        let storage = open.condition();
+        if self.storage.as_ref().is_none_or(|told| *told != storage) {
+            // That all is well is news only after something else.
+            if self.storage.is_some() || storage.0 != "ok" {
+                open.host.tell(&Status::Storage { state: storage.0, message: storage.1.as_deref() });
+            }
+            self.storage = Some(storage);
         }
     }
 }

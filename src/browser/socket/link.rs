@@ -47,6 +47,11 @@ extern "C" {
 
 type Handler = Closure<dyn FnMut(JsValue)>;
 
+thread_local! {
+    /// Does nothing. Made from text, it would be what a strict content security policy forbids.
+    static NOTHING: Function = Closure::<dyn FnMut()>::new(|| {}).into_js_value().unchecked_into();
+}
+
 /// A socket with handlers on it. It is closed, and the handlers are taken off, when this is dropped.
 pub(super) struct Link {
     socket: Socket,
@@ -95,7 +100,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         // What had taken the handlers lets go of them. `ws` reports what is closed too early, to whoever listens: nobody.
         let _ = self.socket.set_onopen(None).and(self.socket.set_onmessage(None)).and(self.socket.set_onclose(None));
-        let _ = self.socket.set_onerror(Some(&Function::new_no_args("")));
+        let _ = NOTHING.with(|nothing| self.socket.set_onerror(Some(nothing)));
         self.close();
     }
 }
@@ -178,6 +183,8 @@ fn on_message(socket: Socket, inbox: Rc<RefCell<Inbox>>, frame_bytes_max: usize,
         };
         if let Some(reason) = fault {
             inbox.end(reason);
+            // A socket of the host's own may call back at once.
+            drop(inbox);
             let _ = socket.close(NORMAL);
         }
     })
