@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { until } from './support/browser.mjs';
 import { newSigner } from './support/events.mjs';
 import { ownRelay } from './support/relays.mjs';
 import { assertHeld, begin, finished, generated, stage } from './support/stage.mjs';
@@ -73,13 +74,11 @@ test('a big backlog is fetched by a tab in the background', async (test) => {
   const sample = await generated({ events: 20_000, burst: 1_500 });
   const relay = await ownRelay({ load: sample.path });
   test.after(() => relay.stop());
-  const { open, tab: newTab, context } = await stage(test);
+  const { open, tab: newTab } = await stage(test, { plain: true });
   const tab = await open();
-  const session = await context.newCDPSession(tab);
-  await session.send('Emulation.setFocusEmulationEnabled', { enabled: false });
   const front = await newTab('about:blank');
   await front.bringToFront();
-  assert.equal(await tab.evaluate(() => document.visibilityState), 'hidden');
+  await until('the tab is hidden', () => tab.evaluate(() => document.visibilityState === 'hidden'), 10_000);
   await tab.evaluate((options) => globalThis.follow(options), { relays: [relay.url] });
   const { report, heard } = await finished(tab);
   assert.equal(report.complete, true, JSON.stringify(report));
