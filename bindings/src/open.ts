@@ -112,6 +112,7 @@ async function startWorker(create: (() => Worker) | undefined, settings: Setting
       made.onerror = (event) => reject(new RelaySyncError("load", `the worker failed to start: ${event.message || "no reason is given"}`));
     });
     await unlessAborted(within(listens, settings.config.workerStartMs, "starting the worker"), settings.signal);
+    made.onerror = (event) => log.error(`a fault in the worker: ${event.message}`);
     return made;
   } catch (thrown) {
     worker?.terminate();

@@ -132,6 +132,24 @@ test("the jobs of a tab that is gone end", async () => {
   await opened[0]?.db.close();
 });
 
+test("a job that is over is not begun again at another leader, unless what it has stored is read", async () => {
+  const disk = diskWith(total);
+  const { browser, opened } = await tabs(disk, 2);
+  const [leader, follower] = opened;
+  assert.ok(leader && follower);
+  const job = follower.db.sync({}, { relays: [relay] });
+  await job.done;
+  leader.tab.kill();
+  await browser.advance(1_000);
+  assert.equal(follower.db.leading, true);
+  assert.equal(disk.count("job"), 1);
+  const got: number[] = [];
+  for await (const { event: each } of job) got.push(each.created_at);
+  exact(got);
+  assert.equal(disk.count("job"), 2);
+  await follower.db.close();
+});
+
 test("a lock that is granted to a tab while it is frozen, and taken again, is not used", async () => {
   const disk = diskWith(0);
   const { browser, opened } = await tabs(disk, 3);

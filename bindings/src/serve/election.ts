@@ -22,7 +22,7 @@ export interface Tabs {
   channel(name: string): Channel;
 }
 
-/** Of what other tabs say, only what has this version is understood. */
+/** Of what other tabs say, only what has this version is understood. To be raised when messages, or calls of the core, change. */
 export const version = 1;
 
 /** What tabs say to all. */

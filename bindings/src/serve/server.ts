@@ -116,7 +116,9 @@ export class Server {
     session.calls += 1;
     note(session.begun, request);
     try {
-      return { result: await this.#core.call(request) };
+      const result = await this.#core.call(request);
+      if (request.method === "settled" && request.moment === "done") session.begun.delete(request.id);
+      return { result };
     } catch (thrown) {
       const error = toWire(thrown);
       if (error.code !== "deposed") return { error };

@@ -60,6 +60,7 @@ export class Station {
   #releaseSole: (() => void) | undefined;
   #waiting: ReturnType<typeof setTimeout> | undefined;
   #left = false;
+  #paused = false;
 
   constructor(parts: StationParts) {
     this.#parts = parts;
@@ -236,14 +237,26 @@ export class Station {
   #receive(message: ToStation): void {
     switch (message.type) {
       case "pause":
-        return void this.#election?.stop().then(() => this.#hangUp());
+        return void this.#pause();
       case "resume":
-        return this.#election === undefined ? this.#server?.wake() : this.#election.start();
+        return this.#resume();
       case "leave":
         return void this.#leave();
       default:
         return this.#pass(message);
     }
+  }
+
+  async #pause(): Promise<void> {
+    this.#paused = true;
+    await this.#election?.stop();
+    if (this.#paused) this.#hangUp();
+  }
+
+  #resume(): void {
+    this.#paused = false;
+    if (this.#election === undefined) this.#server?.wake();
+    else this.#election.start();
   }
 
   #pass(message: ToServer): void {

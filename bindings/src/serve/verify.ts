@@ -80,6 +80,7 @@ export class VerifyPool {
     if (this.#broken || this.#busy.size >= this.#workersMax) return undefined;
     try {
       const worker = this.#spawn();
+      this.#log.debug("a worker for signatures begins");
       worker.onmessage = ({ data }: MessageEvent) => this.#done(worker, data as { readonly verdicts?: Uint8Array });
       worker.onerror = () => this.#failed(worker);
       return worker;

@@ -56,6 +56,7 @@ export class Client {
 
   /** Calls the core about a job or watch. `read` handles the answer before anything else can arrive. */
   callRun<T>(run: Run, method: (id: string) => Request, read: (result: unknown) => T): Promise<T> {
+    this.#ensure(run);
     return this.#call<T>(() => method(run.id), run, read, undefined);
   }
 
@@ -64,12 +65,12 @@ export class Client {
     const run = new Run(method);
     if (this.#ended === undefined) {
       this.#runs.add(run);
-      if (this.#term !== undefined) this.#beginAt(run, this.#term);
+      this.#ensure(run);
     }
     return run;
   }
 
-  /** No server to come will hear of it. */
+  /** No server to come will hear of it, unless it is called again. */
   forget(run: Run): void {
     this.#runs.delete(run);
   }
@@ -123,7 +124,11 @@ export class Client {
     this.#port.send({ type: "call", term: this.#term, id, request: call.request() });
   }
 
-  #beginAt(run: Run, term: string): void {
+  /** It has begun at this server, or will have before it is called. */
+  #ensure(run: Run): void {
+    const term = this.#term;
+    if (term === undefined || run.askedAt === term || this.#ended !== undefined) return;
+    run.askedAt = term;
     const request = run.request(`${this.#name}.${++this.#count}`);
     const settle = (outcome: Outcome): void => {
       run.begun(term, outcome);
@@ -157,8 +162,11 @@ export class Client {
     if (this.#ended !== undefined) return;
     this.#term = term;
     this.#sent.clear();
-    for (const run of this.#runs) this.#beginAt(run, term);
-    for (const call of this.#calls) this.#send(call);
+    for (const run of this.#runs) this.#ensure(run);
+    for (const call of this.#calls) {
+      if (call.run !== undefined) this.#ensure(call.run);
+      this.#send(call);
+    }
     this.#events.leader(leading);
   }
 

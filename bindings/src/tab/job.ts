@@ -26,7 +26,6 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   readonly #signal: AbortSignal | undefined;
   /** As `done`, whatever becomes of the signal. */
   readonly #finished: Promise<JobReport>;
-  readonly #forgotten: () => void;
   #over = false;
   #stopped: Promise<JobReport> | undefined;
 
@@ -46,14 +45,12 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     config: Config,
     begin: (id: string, after: number | undefined) => Request,
     signal: AbortSignal | undefined,
-    forgotten: (job: SyncJob) => void,
   ) {
     this.#client = client;
-    this.#forgotten = () => forgotten(this);
     this.#config = config;
     this.#signal = signal;
     this.#run = client.begin(begin);
-    this.#reader = new Reader(client, this.#run, config, () => this.#forget());
+    this.#reader = new Reader(client, this.#run, config, () => client.forget(this.#run));
     this.caughtUp = quiet(unlessAborted(this.#settled("caughtUp"), signal));
     this.#finished = quiet(this.#settled("done"));
     this.done = quiet(unlessAborted(this.#finished, signal));
@@ -62,6 +59,8 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     else signal?.addEventListener("abort", abort, { once: true });
     const over = (): void => {
       this.#over = true;
+      // Another leader need not hear of it, unless what it has stored is still being read.
+      client.forget(this.#run);
       signal?.removeEventListener("abort", abort);
     };
     this.#finished.then(over, over);
@@ -87,14 +86,28 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
    * the report at the end of the job. Any number of loops may run.
    */
   async *progress(): AsyncGenerator<JobReport, void, undefined> {
-    let last = "";
-    for (;;) {
-      const over = await Promise.race([this.done.then(() => true, () => true), pause(this.#config.progressMs, last !== "")]);
-      const report = over ? await this.done : await unlessAborted(this.report(), this.#signal);
+    let over = false;
+    let wake: () => void = () => undefined;
+    const end = (): void => {
+      over = true;
+      wake();
+    };
+    this.done.then(end, end);
+    for (let last = ""; ; ) {
+      const isLast = over;
+      const report = isLast ? await this.done : await unlessAborted(this.report(), this.#signal);
       const text = JSON.stringify(report);
       if (text !== last) yield report;
-      if (over) return;
+      if (isLast) return;
       last = text;
+      if (over) continue;
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, this.#config.progressMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
     }
   }
 
@@ -109,24 +122,14 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
     await this.stop();
   }
 
-  /** @internal The database is closed: loops end. */
-  abandon(): void {
-    this.#reader.end();
-  }
-
   async #stop(): Promise<JobReport> {
     this.#reader.end();
     try {
       if (!this.#over) await this.#client.callRun(this.#run, (id) => ({ method: "stop", id }), () => undefined);
       return await this.#finished;
     } finally {
-      this.#forget();
+      this.#client.forget(this.#run);
     }
-  }
-
-  #forget(): void {
-    this.#client.forget(this.#run);
-    this.#forgotten();
   }
 
   #settled(moment: "caughtUp" | "done"): Promise<JobReport> {
@@ -136,10 +139,4 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
       (result) => result as JobReport,
     );
   }
-}
-
-/** False after so many milliseconds, at once if there is no need to wait. */
-async function pause(ms: number, needed: boolean): Promise<false> {
-  if (needed) await new Promise((resolve) => setTimeout(resolve, ms));
-  return false;
 }

@@ -3,7 +3,7 @@ import type { Taken } from "../core.js";
 import type { Config } from "../config.js";
 import { RelaySyncError } from "../errors.js";
 import type { NostrEvent } from "../events.js";
-import { deferred, quiet, unlessAborted } from "../time.js";
+import { quiet, unlessAborted } from "../time.js";
 import type { Client } from "./client.js";
 import type { Run } from "./run.js";
 
@@ -23,7 +23,8 @@ export class Reader {
   readonly #run: Run;
   readonly #config: Config;
   readonly #drained: () => void;
-  readonly #end = deferred<undefined>();
+  /** Ends a loop that waits. */
+  #endWait: () => void = () => undefined;
   #waiting: Delivery[] = [];
   #taking: Promise<Delivery[] | undefined> | undefined;
   #busy = false;
@@ -41,7 +42,7 @@ export class Reader {
   end(): void {
     this.#ended = true;
     this.#waiting = [];
-    this.#end.resolve(undefined);
+    this.#endWait();
   }
 
   /** One event at a time. What is left when the caller breaks off is there for the next iteration. */
@@ -81,10 +82,18 @@ export class Reader {
       if (this.#ended) return false;
       // A batch that was asked for is kept even if this iteration does not live to see it.
       this.#taking ??= quiet(this.#take());
-      const batch = await unlessAborted(Promise.race([this.#taking, this.#end.promise]), signal);
+      const batch = await unlessAborted(this.#unlessEnded(this.#taking), signal);
       if (batch === undefined) return false;
     }
     return true;
+  }
+
+  /** Not `Promise.race`, by which a promise that lives as long as the job would remember every wait. */
+  #unlessEnded(taking: Promise<Delivery[] | undefined>): Promise<Delivery[] | undefined> {
+    return new Promise((resolve, reject) => {
+      this.#endWait = () => resolve(undefined);
+      taking.then(resolve, reject);
+    });
   }
 
   async #take(): Promise<Delivery[] | undefined> {
@@ -106,7 +115,10 @@ export class Reader {
       return batch;
     } catch (thrown) {
       this.#taking = undefined;
-      throw thrown;
+      // Whoever has closed the database wants no more, and no error either.
+      if (!(thrown instanceof RelaySyncError && thrown.code === "closed")) throw thrown;
+      this.end();
+      return undefined;
     }
   }
 

@@ -6,7 +6,7 @@ import type { Settings } from "../options.js";
 import type {
   AddOutcome, Direction, ImportReport, PublishReport, RelayCoverage, RelayReport, StorageInfo, StorageState,
 } from "../reports.js";
-import { within } from "../time.js";
+import { quiet, within } from "../time.js";
 import { exportStream, importText, type ImportSource } from "./archive.js";
 import type { Client } from "./client.js";
 import { SyncJob } from "./job.js";
@@ -72,8 +72,6 @@ export interface RelaySyncEvents {
 export class RelaySync extends EventTarget implements AsyncDisposable {
   readonly #client: Client;
   readonly #settings: Settings;
-  readonly #jobs = new Set<SyncJob>();
-  readonly #readers = new Set<Reader>();
   readonly #closing: () => void;
   #closed: Promise<void> | undefined;
   #leading = false;
@@ -195,12 +193,11 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
     const wanted = filtersOf(filters);
     const run = this.#client.begin((id, after) => ({ method: "watch", id, filters: wanted, ...from(after) }));
     const reader = new Reader(this.#client, run, this.#settings.config, () => this.#client.forget(run));
-    this.#readers.add(reader);
     const end = (): void => {
       reader.end();
-      if (!this.#readers.delete(reader)) return;
-      this.#client.callRun(run, (id) => ({ method: "unwatch", id }), () => undefined).catch(() => undefined)
-        .finally(() => this.#client.forget(run));
+      const ended = this.#client.callRun(run, (id) => ({ method: "unwatch", id }), () => undefined);
+      // Where the watch is gone, by whatever way, it need not be ended.
+      void quiet(ended).finally(() => this.#client.forget(run)).catch(() => undefined);
     };
     return watched(reader, end, options.signal);
   }
@@ -286,15 +283,10 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
 
   #job(begin: (id: string, after: number | undefined) => Request, signal: AbortSignal | undefined): SyncJob {
     checkSignal("signal", signal);
-    const forgotten = (job: SyncJob): void => void this.#jobs.delete(job);
-    const job = new SyncJob(this.#client, this.#settings.config, begin, signal, forgotten);
-    this.#jobs.add(job);
-    return job;
+    return new SyncJob(this.#client, this.#settings.config, begin, signal);
   }
 
   async #close(): Promise<void> {
-    for (const job of this.#jobs) job.abandon();
-    for (const reader of this.#readers) reader.end();
     this.#closing();
     const left = this.#client.leave(new RelaySyncError("closed", "the database is closed"));
     await within(left, 2 * this.#settings.config.closeMs, "closing the database");

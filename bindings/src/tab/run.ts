@@ -10,6 +10,8 @@ export class Run {
   id = "";
   /** The number of the last event that was read, or of the last one before it began; `undefined` until it has begun. */
   cursor: number | undefined;
+  /** The term in which it was last asked to begin. */
+  askedAt: string | undefined;
   /** The term in which it has begun. */
   begunAt: string | undefined;
   /** Why it could not be begun. */
