@@ -52,7 +52,7 @@ if grep -q '"env"' "$folder/core.js"; then
   exit 1
 fi
 cp "$folder/core_bg.wasm" "$work/core_bg.wasm"
-wasm-opt "${features[@]}" -O2 --strip-debug --strip-producers "$work/core_bg.wasm" -o "$folder/core_bg.wasm"
+wasm-opt "${features[@]}" -Oz --converge --strip-debug --strip-producers "$work/core_bg.wasm" -o "$folder/core_bg.wasm"
 
 for file in core.js core_bg.wasm; do
   printf '%s: %s bytes, %s gzipped\n' "$file" "$(wc -c < "$folder/$file")" "$(gzip -9 -c "$folder/$file" | wc -c)"

@@ -64,17 +64,23 @@ async function scripts() {
   await copyFile(join(core, "core_bg.wasm"), join(dist, "core.wasm"));
   await bundle({ worker: entry("worker") }, { format: "esm", minify: true });
   await bundle({ worker: entry("worker") }, { ...cjs, minify: true });
-  await bundle({ index: entry("browser"), slim: entry("slim") }, { format: "esm", splitting: true, chunkNames: "[name]-[hash]" });
+  await bundle(
+    { index: entry("browser"), slim: entry("slim") },
+    { format: "esm", splitting: true, chunkNames: "[name]-[hash]" },
+  );
   await bundle({ slim: entry("slim") }, cjs);
   await bundle({ inline: entry("inline") }, { format: "esm" });
   await bundle({ inline: entry("inline") }, cjs);
   await bundle({ node: entry("node") }, { format: "esm", platform: "node" });
-  await bundle({ node: entry("node") }, {
-    ...cjs,
-    platform: "node",
-    define: { "import.meta.url": "moduleUrl" },
-    banner: { js: 'const moduleUrl = require("node:url").pathToFileURL(__filename).href;' },
-  });
+  await bundle(
+    { node: entry("node") },
+    {
+      ...cjs,
+      platform: "node",
+      define: { "import.meta.url": "moduleUrl" },
+      banner: { js: 'const moduleUrl = require("node:url").pathToFileURL(__filename).href;' },
+    },
+  );
 }
 
 /** Declarations, and the same once more for CommonJS. */

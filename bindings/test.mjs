@@ -32,4 +32,5 @@ await build({
   logLevel: "warning",
 });
 const files = names.map((name) => join(out, `${name}.test.mjs`));
-process.exitCode = spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], { stdio: "inherit" }).status ?? 1;
+process.exitCode =
+  spawnSync(process.execPath, ["--enable-source-maps", "--test", ...files], { stdio: "inherit" }).status ?? 1;

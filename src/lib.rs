@@ -23,6 +23,8 @@
 //!   order. Only its verifying stage makes a [`ingest::Verified`], and a store takes nothing else.
 //! - [`relay`] is what is known of one relay: session, health, limits, and how to read its refusals.
 //! - [`engine`] owns all of that: a pure state machine. [`store`] has the trait of stores, and one in memory.
+//! - [`job`] is what most embedders want: jobs that can be waited for, publishing with answers, what is newly held as it
+//!   comes, over any runtime.
 //! - [`runtime`] has the traits of clock and sockets; [`drive`] is the one async interpreter of the engine's effects.
 //! - [`peer`] has configured peers: how they prove who they are, and who may read and write what is protected. What an
 //!   operator says of them is kept by `native::control`.

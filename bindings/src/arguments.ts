@@ -7,7 +7,8 @@ const plainFields = new Set(["ids", "authors", "kinds", "since", "until", "limit
 
 /** 64 lower-case hex digits. */
 export function checkHex(parameter: string, value: unknown): asserts value is string {
-  if (typeof value !== "string" || !hex.test(value)) throw invalid(parameter, `64 lower-case hex digits are needed, not ${show(value)}`);
+  if (typeof value !== "string" || !hex.test(value))
+    throw invalid(parameter, `64 lower-case hex digits are needed, not ${show(value)}`);
 }
 
 /** A kind of event. */
@@ -36,7 +37,8 @@ export function checkNames(parameter: string, value: unknown, names: readonly st
   if (value === undefined) return;
   if (typeof value !== "object" || value === null) throw invalid(parameter, `an object is needed, not ${show(value)}`);
   for (const name of Object.keys(value)) {
-    if (!names.includes(name)) throw invalid(`${parameter}.${name}`, `there is no such option; there are ${names.join(", ")}`);
+    if (!names.includes(name))
+      throw invalid(`${parameter}.${name}`, `there is no such option; there are ${names.join(", ")}`);
   }
 }
 
@@ -44,7 +46,9 @@ export function checkNames(parameter: string, value: unknown, names: readonly st
 export function filtersOf(value: Filter | readonly Filter[], parameter = "filters", limits = true): readonly Filter[] {
   const filters: readonly unknown[] = Array.isArray(value) ? value : [value];
   if (filters.length === 0) throw invalid(parameter, "at least one filter is needed; {} selects everything");
-  filters.forEach((filter, at) => checkFilter(Array.isArray(value) ? `${parameter}[${at}]` : parameter, filter, limits));
+  filters.forEach((filter, at) =>
+    checkFilter(Array.isArray(value) ? `${parameter}[${at}]` : parameter, filter, limits),
+  );
   return filters as readonly Filter[];
 }
 
@@ -54,7 +58,8 @@ function checkFilter(parameter: string, filter: unknown, limits: boolean): void 
   }
   for (const [field, value] of Object.entries(filter)) {
     // A field that is there but undefined would silently widen the filter.
-    if (value === undefined) throw invalid(`${parameter}.${field}`, "it is undefined: leave the field out, or give it a value");
+    if (value === undefined)
+      throw invalid(`${parameter}.${field}`, "it is undefined: leave the field out, or give it a value");
     checkField(`${parameter}.${field}`, field, value, limits);
   }
 }
@@ -70,7 +75,8 @@ function checkField(parameter: string, field: string, value: unknown, limits: bo
     });
   } else if (plainFields.has(field)) {
     checkNumber(parameter, value);
-    if (field === "limit" && !limits) throw invalid(parameter, "a sync takes all that a filter selects: leave the limit out");
+    if (field === "limit" && !limits)
+      throw invalid(parameter, "a sync takes all that a filter selects: leave the limit out");
   } else {
     throw invalid(parameter, "a filter has no such field");
   }
@@ -82,7 +88,11 @@ function each(parameter: string, value: unknown, check: (parameter: string, item
 }
 
 /** Relays, each once, in the form in which reports name them; `fallback` if none are given. */
-export function relaysOf(value: readonly string[] | undefined, fallback: readonly string[], parameter = "relays"): readonly string[] {
+export function relaysOf(
+  value: readonly string[] | undefined,
+  fallback: readonly string[],
+  parameter = "relays",
+): readonly string[] {
   const relays = value ?? fallback;
   if (!Array.isArray(relays)) throw invalid(parameter, `an array of relay URLs is needed, not ${show(relays)}`);
   if (relays.length === 0) throw invalid(parameter, "at least one relay is needed, here or in open()");
@@ -108,12 +118,14 @@ function parse(text: string): URL | undefined {
 
 /** An event that is to be stored; whether it is genuine is checked by the core. */
 export function checkEvent(parameter: string, value: unknown): asserts value is NostrEvent {
-  if (typeof value !== "object" || value === null) throw invalid(parameter, `an event is an object, not ${show(value)}`);
+  if (typeof value !== "object" || value === null)
+    throw invalid(parameter, `an event is an object, not ${show(value)}`);
   const event = value as Partial<Record<keyof NostrEvent, unknown>>;
   checkHex(`${parameter}.id`, event.id);
   checkHex(`${parameter}.pubkey`, event.pubkey);
   checkKind(`${parameter}.kind`, event.kind);
-  if (!Number.isSafeInteger(event.created_at)) throw invalid(`${parameter}.created_at`, "seconds since 1970 are needed");
+  if (!Number.isSafeInteger(event.created_at))
+    throw invalid(`${parameter}.created_at`, "seconds since 1970 are needed");
   if (!Array.isArray(event.tags)) throw invalid(`${parameter}.tags`, "an array is needed");
   if (typeof event.content !== "string") throw invalid(`${parameter}.content`, "a string is needed");
   if (typeof event.sig !== "string") throw invalid(`${parameter}.sig`, "the event is not signed");
@@ -136,4 +148,3 @@ function show(value: unknown): string {
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "an array" : "an object";
   return String(value);
 }
-

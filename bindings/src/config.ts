@@ -8,7 +8,10 @@ export interface Config {
   readonly pingAnswerMs: number;
   /** `open` fails with `no-leader` if no tab has answered for so long, in milliseconds. */
   readonly leaderWaitMs: number;
-  /** Without `multiTab`, `open` waits so long for a tab that has the database open, in milliseconds: a page that is reloaded. */
+  /**
+   * Without `multiTab`, `open` waits so long for a tab that has the database open, in milliseconds: a page that is
+   * reloaded.
+   */
   readonly lockWaitMs: number;
   /** A worker that has not started within so many milliseconds is done without. */
   readonly workerStartMs: number;

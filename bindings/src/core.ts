@@ -1,6 +1,6 @@
 /**
- * What the WebAssembly module offers, and what it asks of its host. Events cross as JSON text, parsed only in the tab that
- * reads them.
+ * What the WebAssembly module offers, and what it asks of its host. Events cross as JSON text, parsed only in the tab
+ * that reads them.
  */
 import type { Filter } from "./events.js";
 import type { WebSocketLike } from "./options.js";
@@ -21,7 +21,12 @@ export type Request =
   | { readonly method: "progress"; readonly id: string }
   | { readonly method: "settled"; readonly id: string; readonly moment: "caughtUp" | "done" }
   | { readonly method: "stop"; readonly id: string }
-  | { readonly method: "publish"; readonly event: string; readonly relays: readonly string[]; readonly timeoutMs: number }
+  | {
+      readonly method: "publish";
+      readonly event: string;
+      readonly relays: readonly string[];
+      readonly timeoutMs: number;
+    }
   | { readonly method: "coverage"; readonly filter: Filter }
   | { readonly method: "relays" }
   | { readonly method: "storage" }
@@ -48,7 +53,10 @@ export interface RepoTerms {
   readonly live: boolean;
 }
 
-/** What `take` gives: a batch of events as the text of a JSON array, and for each who brought it and whether it was live. */
+/**
+ * What `take` gives: a batch of events as the text of a JSON array, and for each who brought it and whether it was
+ * live.
+ */
 export interface Taken {
   readonly events: string;
   readonly from: readonly (string | null)[];

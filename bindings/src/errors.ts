@@ -67,8 +67,23 @@ export interface WireError {
 }
 
 const codes: ReadonlySet<string> = new Set<ErrorCode>([
-  "invalid-argument", "closed", "busy", "unknown-job", "too-many", "unsupported", "load", "in-use", "deposed", "no-leader",
-  "storage", "storage-full", "no-signer", "signer", "relay", "timeout", "internal",
+  "invalid-argument",
+  "closed",
+  "busy",
+  "unknown-job",
+  "too-many",
+  "unsupported",
+  "load",
+  "in-use",
+  "deposed",
+  "no-leader",
+  "storage",
+  "storage-full",
+  "no-signer",
+  "signer",
+  "relay",
+  "timeout",
+  "internal",
 ]);
 
 /** What the core calls a thing that this library has a wider word for. */

@@ -18,8 +18,7 @@ export type Outcome = { readonly result: unknown } | { readonly error: WireError
 
 /** What only a tab can do, since only a page has `window.nostr`. */
 export type Question =
-  | { readonly what: "sign"; readonly event: string; readonly relay: string }
-  | { readonly what: "publicKey" };
+  { readonly what: "sign"; readonly event: string; readonly relay: string } | { readonly what: "publicKey" };
 
 /** From a tab to its own station only. */
 export type ToStation =
@@ -50,7 +49,11 @@ export interface Port<In, Out> {
 /** Two ends in the same thread. */
 export function portPair<A, B>(): [Port<A, B>, Port<B, A>] {
   let open = true;
-  const end = <In, Out>(): Port<In, Out> => ({ receive: () => undefined, send: () => undefined, close: () => void (open = false) });
+  const end = <In, Out>(): Port<In, Out> => ({
+    receive: () => undefined,
+    send: () => undefined,
+    close: () => void (open = false),
+  });
   const [left, right] = [end<A, B>(), end<B, A>()];
   left.send = (message) => queueMicrotask(() => open && right.receive(message));
   right.send = (message) => queueMicrotask(() => open && left.receive(message));

@@ -92,24 +92,37 @@ async function startHere(
   createWorker: (() => Worker) | undefined,
 ): Promise<Port<FromStation, ToStation>> {
   const { host } = await platform.loadHost().catch((cause: unknown) => {
-    throw new RelaySyncError("load", `a part of this library could not be loaded: ${String(cause)}`, { retryable: true, cause });
+    throw new RelaySyncError("load", `a part of this library could not be loaded: ${String(cause)}`, {
+      retryable: true,
+      cause,
+    });
   });
   const [here, there] = portPair<FromStation, ToStation>();
   // If the tab's own worker could not be had, there are none for signatures either.
   const spawn = createWorker !== undefined && !worker && platform.abilities().workers ? { createWorker } : {};
-  host(sendable, wasm, { port: there, ...(WebSocket === undefined ? {} : { WebSocket }), ...spawn, ended: () => undefined });
+  host(sendable, wasm, {
+    port: there,
+    ...(WebSocket === undefined ? {} : { WebSocket }),
+    ...spawn,
+    ended: () => undefined,
+  });
   return here;
 }
 
 /** A worker that listens, or nothing, which is told. */
-async function startWorker(create: (() => Worker) | undefined, settings: Settings, log: Log): Promise<Worker | undefined> {
+async function startWorker(
+  create: (() => Worker) | undefined,
+  settings: Settings,
+  log: Log,
+): Promise<Worker | undefined> {
   let worker: Worker | undefined;
   try {
     if (create === undefined) throw new RelaySyncError("unsupported", "this entry point has no worker");
     const made = (worker = create());
     const listens = new Promise<void>((resolve, reject) => {
       made.onmessage = () => resolve();
-      made.onerror = (event) => reject(new RelaySyncError("load", `the worker failed to start: ${event.message || "no reason is given"}`));
+      made.onerror = (event) =>
+        reject(new RelaySyncError("load", `the worker failed to start: ${event.message || "no reason is given"}`));
     });
     await unlessAborted(within(listens, settings.config.workerStartMs, "starting the worker"), settings.signal);
     made.onerror = (event) => log.error(`a fault in the worker: ${event.message}`);
@@ -129,6 +142,9 @@ async function sendableWasm(wasm: WasmSource): Promise<Awaited<WasmSource>> {
   return source instanceof Response ? source.arrayBuffer() : source;
 }
 
-function sendableOf({ signal: _1, WebSocket: _2, signer, relays: _3, worker: _4, ...rest }: Settings, tab: string): Sendable {
+function sendableOf(
+  { signal: _1, WebSocket: _2, signer, relays: _3, worker: _4, ...rest }: Settings,
+  tab: string,
+): Sendable {
   return { ...rest, tab, signs: signer !== undefined || rest.multiTab };
 }

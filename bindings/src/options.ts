@@ -31,13 +31,19 @@ export interface OpenOptions {
   /** Relays for calls that name none. */
   readonly relays?: readonly string[];
   /**
-   * When a write counts as done. `relaxed` (the default): when the operating system has it; after a power failure the last
-   * seconds may be missing, and are then fetched again. `strict`: when it is on the disk; much slower.
+   * When a write counts as done. `relaxed` (the default): when the operating system has it; after a power failure the
+   * last seconds may be missing, and are then fetched again. `strict`: when it is on the disk; much slower.
    */
   readonly durability?: "relaxed" | "strict";
-  /** Run in a worker (the default in browsers), or in this thread. If no worker can be had, it is this thread, and `mode` says so. */
+  /**
+   * Run in a worker (the default in browsers), or in this thread. If no worker can be had, it is this thread, and
+   * `mode` says so.
+   */
   readonly worker?: boolean;
-  /** Share the database with other tabs of this origin (the default for IndexedDB). Without it, one tab can open it at a time. */
+  /**
+   * Share the database with other tabs of this origin (the default for IndexedDB). Without it, one tab can open it at a
+   * time.
+   */
   readonly multiTab?: boolean;
   /** Closes the database. */
   readonly signal?: AbortSignal;
@@ -46,17 +52,26 @@ export interface OpenOptions {
   /** What is told on the console. `warn` by default. */
   readonly log?: LogLevel;
   /**
-   * Signs for relays that ask who is there (NIP-42): an object, or `nip07` for `window.nostr` of a browser extension, which is
-   * only asked when it is needed. Without one, such relays are gaps.
+   * Signs for relays that ask who is there (NIP-42): an object, or `nip07` for `window.nostr` of a browser extension,
+   * which is only asked when it is needed. Without one, such relays are gaps.
    */
   readonly signer?: Signer | "nip07";
-  /** The most bytes that events may take; the oldest are removed beyond it, and coverage is cut accordingly. No cap by default. */
+  /**
+   * The most bytes that events may take; the oldest are removed beyond it, and coverage is cut accordingly. No cap by
+   * default.
+   */
   readonly bytesMax?: number;
-  /** Workers that check signatures: by default one for each core but one, at most 4. `0`: none, the database's own thread does it. */
+  /**
+   * Workers that check signatures: by default one for each core but one, at most 4. `0`: none, the database's own
+   * thread does it.
+   */
   readonly verifyWorkers?: number;
   /** Where the WebAssembly is. `relaysync/slim` needs it; the other entry points know. */
   readonly wasm?: WasmSource;
-  /** Makes the worker, which runs `relaysync/worker`. `relaysync/slim` needs it unless `worker` is false; the others know. */
+  /**
+   * Makes the worker, which runs `relaysync/worker`. `relaysync/slim` needs it unless `worker` is false; the others
+   * know.
+   */
   readonly createWorker?: () => Worker;
   /** Bounds and timeouts other than the {@link defaults}. */
   readonly config?: Partial<Config>;
@@ -65,8 +80,22 @@ export interface OpenOptions {
 }
 
 const names = [
-  "name", "storage", "relays", "durability", "worker", "multiTab", "signal", "WebSocket", "log", "signer", "bytesMax",
-  "verifyWorkers", "wasm", "createWorker", "config", "coreConfig",
+  "name",
+  "storage",
+  "relays",
+  "durability",
+  "worker",
+  "multiTab",
+  "signal",
+  "WebSocket",
+  "log",
+  "signer",
+  "bytesMax",
+  "verifyWorkers",
+  "wasm",
+  "createWorker",
+  "config",
+  "coreConfig",
 ] as const satisfies readonly (keyof OpenOptions)[];
 
 /** Options, checked, with all that was left out. */
@@ -120,19 +149,25 @@ export function settingsOf(options: OpenOptions, able: Abilities): Settings {
 
 function check(options: OpenOptions): void {
   const { name, WebSocket: constructor, signer } = options;
-  if (name !== undefined && (typeof name !== "string" || name === "")) throw invalid("name", "a name that is not empty is needed");
+  if (name !== undefined && (typeof name !== "string" || name === ""))
+    throw invalid("name", "a name that is not empty is needed");
   checkWord("storage", options.storage, ["indexeddb", "memory"]);
   checkWord("durability", options.durability, ["relaxed", "strict"]);
   checkWord("log", options.log, levels);
   checkNumber("bytesMax", options.bytesMax, 1);
   checkNumber("verifyWorkers", options.verifyWorkers);
   checkSignal("signal", options.signal);
-  if (options.relays !== undefined && !Array.isArray(options.relays)) throw invalid("relays", "an array of URLs is needed");
+  if (options.relays !== undefined && !Array.isArray(options.relays))
+    throw invalid("relays", "an array of URLs is needed");
   checkNames("config", options.config, Object.keys(defaults));
   for (const [field, value] of Object.entries(options.config ?? {})) checkNumber(`config.${field}`, value);
-  if (constructor !== undefined && typeof constructor !== "function") throw invalid("WebSocket", "a constructor is needed");
+  if (constructor !== undefined && typeof constructor !== "function")
+    throw invalid("WebSocket", "a constructor is needed");
   if (constructor !== undefined && options.worker === true) {
-    throw invalid("WebSocket", "a constructor of your own cannot be sent to a worker: leave out `worker`, or set it to false");
+    throw invalid(
+      "WebSocket",
+      "a constructor of your own cannot be sent to a worker: leave out `worker`, or set it to false",
+    );
   }
   if (options.storage === "memory" && options.multiTab === true) {
     throw invalid("multiTab", "a database in memory cannot be shared with other tabs");

@@ -77,7 +77,10 @@ export interface RelayStanding {
 export interface JobReport {
   /** How far it is. */
   readonly state: JobState;
-  /** Is everything that was asked for proven to be held, from every relay (and, where events are published, taken by it)? */
+  /**
+   * Is everything that was asked for proven to be held, from every relay (and, where events are published, taken by
+   * it)?
+   */
   readonly complete: boolean;
   /** How histories were fetched. */
   readonly methods: readonly Method[];
@@ -91,14 +94,7 @@ export interface JobReport {
 
 /** What became of an event that was added. `invalid` has a wrong id or signature. */
 export type AddOutcome =
-  | "stored"
-  | "duplicate"
-  | "superseded"
-  | "deleted"
-  | "vanished"
-  | "expired"
-  | "ephemeral"
-  | "invalid";
+  "stored" | "duplicate" | "superseded" | "deleted" | "vanished" | "expired" | "ephemeral" | "invalid";
 
 /** A relay's answer (NIP-01 `OK`) to an event that was published. */
 export interface RelayAnswer {
@@ -180,7 +176,9 @@ export interface StorageInfo {
   readonly state: StorageState;
   /** The failure, in words; `null` if there is none. */
   readonly message: string | null;
-  /** Bytes that the browser counts for the whole origin, as `navigator.storage.estimate` says; `null` if it does not. */
+  /**
+   * Bytes that the browser counts for the whole origin, as `navigator.storage.estimate` says; `null` if it does not.
+   */
   readonly usageBytes: number | null;
   /** Bytes that it allows; `null` if it does not say. */
   readonly quotaBytes: number | null;

@@ -14,8 +14,14 @@ test("events are added, asked for and counted", async () => {
   assert.equal(await db.add(event(1)), true);
   assert.equal(await db.add(event(1)), false);
   assert.deepEqual(await db.addAll([event(1), event(2, 7)]), ["duplicate", "stored"]);
-  assert.deepEqual((await db.query({})).map(({ created_at }) => created_at), [2, 1]);
-  assert.deepEqual((await db.query([{ kinds: [7] }], { limit: 1 })).map(({ created_at }) => created_at), [2]);
+  assert.deepEqual(
+    (await db.query({})).map(({ created_at }) => created_at),
+    [2, 1],
+  );
+  assert.deepEqual(
+    (await db.query([{ kinds: [7] }], { limit: 1 })).map(({ created_at }) => created_at),
+    [2],
+  );
   assert.equal(await db.count({ kinds: [1] }), 1);
   assert.deepEqual(await db.event(event(1).id), event(1));
   assert.equal(await db.event("f".repeat(64)), undefined);

@@ -8,7 +8,10 @@ const relay = "wss://one.example";
 
 function diskWith(count: number): Disk {
   const disk = new Disk();
-  disk.relays.set(relay, Array.from({ length: count }, (_, at) => event(at + 1)));
+  disk.relays.set(
+    relay,
+    Array.from({ length: count }, (_, at) => event(at + 1)),
+  );
   return disk;
 }
 
@@ -21,7 +24,10 @@ test("a job yields every event once, in order, and ends", async () => {
     assert.equal(phase, "stored");
     got.push(each.created_at);
   }
-  assert.deepEqual(got, Array.from({ length: 100 }, (_, at) => at + 1));
+  assert.deepEqual(
+    got,
+    Array.from({ length: 100 }, (_, at) => at + 1),
+  );
   assert.equal((await job.done).complete, true);
   await db.close();
 });
@@ -46,7 +52,10 @@ test("a loop that is left goes on where it was left", async () => {
     if (got.length === 10) break;
   }
   for await (const { event: each } of job) got.push(each.created_at);
-  assert.deepEqual(got, Array.from({ length: 50 }, (_, at) => at + 1));
+  assert.deepEqual(
+    got,
+    Array.from({ length: 50 }, (_, at) => at + 1),
+  );
   await db.close();
 });
 
@@ -160,7 +169,9 @@ test("a job that cannot begin says why, once it is asked", async () => {
   const { FakeCore } = await import("./support/core.js");
   const call = FakeCore.prototype.call;
   FakeCore.prototype.call = function (request) {
-    return request.method === "job" ? Promise.reject({ code: "no_relays", message: "no relay", retryable: false }) : call.call(this, request);
+    return request.method === "job"
+      ? Promise.reject({ code: "no_relays", message: "no relay", retryable: false })
+      : call.call(this, request);
   };
   try {
     const job = db.sync({}, { relays: [relay] });

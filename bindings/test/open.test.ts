@@ -39,7 +39,12 @@ function platform(createWorker: () => Worker, disk = new Disk()): Platform {
 
 /** A worker that does nothing by itself. */
 function silentWorker(): Worker {
-  return { onmessage: null, onerror: null, terminate: () => undefined, postMessage: () => undefined } as unknown as Worker;
+  return {
+    onmessage: null,
+    onerror: null,
+    terminate: () => undefined,
+    postMessage: () => undefined,
+  } as unknown as Worker;
 }
 
 const failures: Record<string, () => Worker> = {
@@ -88,14 +93,21 @@ test("an abort closes the database", async () => {
 test("a fault while opening is what open rejects with", async () => {
   const disk = new Disk();
   disk.opener = () => () => Promise.reject({ code: "storage", message: "damaged", retryable: false });
-  await assert.rejects(openOn(platform(silentWorker, disk), { worker: false }), { code: "storage", message: "damaged" });
+  await assert.rejects(openOn(platform(silentWorker, disk), { worker: false }), {
+    code: "storage",
+    message: "damaged",
+  });
 });
 
 test("a timer that comes late wakes connections", async () => {
   const browser = new Browser();
   const tab = browser.open();
   let woken = 0;
-  const stop = attend(tab.machine, defaults, { wake: () => (woken += 1), pause: () => undefined, resume: () => undefined });
+  const stop = attend(tab.machine, defaults, {
+    wake: () => (woken += 1),
+    pause: () => undefined,
+    resume: () => undefined,
+  });
   await browser.advance(60_000);
   assert.equal(woken, 0);
   tab.freeze();

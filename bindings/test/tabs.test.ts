@@ -10,7 +10,10 @@ const total = 700;
 
 function diskWith(count: number): Disk {
   const disk = new Disk();
-  disk.relays.set(relay, Array.from({ length: count }, (_, at) => event(at + 1)));
+  disk.relays.set(
+    relay,
+    Array.from({ length: count }, (_, at) => event(at + 1)),
+  );
   return disk;
 }
 
@@ -47,13 +50,19 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 }
 
 function exact(got: number[]): void {
-  assert.deepEqual(got, Array.from({ length: total }, (_, at) => at + 1));
+  assert.deepEqual(
+    got,
+    Array.from({ length: total }, (_, at) => at + 1),
+  );
 }
 
 test("one tab leads, the others are served by it", async () => {
   const disk = diskWith(0);
   const { opened } = await tabs(disk, 3);
-  assert.deepEqual(opened.map(({ db }) => db.leading), [true, false, false]);
+  assert.deepEqual(
+    opened.map(({ db }) => db.leading),
+    [true, false, false],
+  );
   assert.equal(disk.epoch, 1);
   assert.equal(await opened[2]?.db.add(event(1)), true);
   assert.equal(await opened[1]?.db.count({}), 1);
@@ -102,7 +111,10 @@ test("a frozen leader is replaced, and follows when it is thawed", async () => {
   assert.equal(opened.filter(({ db }) => db.leading).length, 1);
   await own.ended;
   // It began later, and was given what was stored from then on.
-  assert.deepEqual(own.got, Array.from({ length: own.got.length }, (_, at) => total - own.got.length + 1 + at));
+  assert.deepEqual(
+    own.got,
+    Array.from({ length: own.got.length }, (_, at) => total - own.got.length + 1 + at),
+  );
   assert.equal(disk.epoch, 2);
   assert.equal(await leader.db.count({}), total);
   for (const { db } of opened) await db.close();
@@ -116,7 +128,10 @@ test("a follower that was frozen itself takes the lead from nobody", async () =>
   opened[1]?.tab.thaw();
   await browser.advance(20_000);
   assert.equal(disk.epoch, 1);
-  assert.deepEqual(opened.map(({ db }) => db.leading), [true, false]);
+  assert.deepEqual(
+    opened.map(({ db }) => db.leading),
+    [true, false],
+  );
   for (const { db } of opened) await db.close();
 });
 
@@ -175,7 +190,14 @@ test("messages of other versions and of strangers are ignored", async () => {
   const stranger = browser.open();
   for (const name of ["relaysync:relaysync", "relaysync:relaysync:door", "relaysync:relaysync:tab:tab2"]) {
     const channel = stranger.means.channel(name);
-    for (const message of [null, 7, "beat", {}, { relaysync: 99, from: "x", kind: "beat", term: "t" }, { relaysync: 1 }]) {
+    for (const message of [
+      null,
+      7,
+      "beat",
+      {},
+      { relaysync: 99, from: "x", kind: "beat", term: "t" },
+      { relaysync: 1 },
+    ]) {
       channel.postMessage(message);
     }
     channel.close();

@@ -43,7 +43,13 @@ class Workers {
 }
 
 function pool(workers: Workers, max: number): VerifyPool {
-  return new VerifyPool(() => workers.spawn(), check, max, { ...defaults, verifyEventsMin: 10, verifyIdleMs: 5 }, new Log("off"));
+  return new VerifyPool(
+    () => workers.spawn(),
+    check,
+    max,
+    { ...defaults, verifyEventsMin: 10, verifyIdleMs: 5 },
+    new Log("off"),
+  );
 }
 
 test("verdicts are those of one thread, whatever the split", async () => {
@@ -61,7 +67,8 @@ test("workers end when there is nothing to do, and begin again", async () => {
   const workers = new Workers(false);
   const checked = pool(workers, 2);
   await checked.verify(batchOf(100));
-  for (let turn = 0; turn < 1_000 && workers.running > 0; turn += 1) await new Promise((resolve) => setTimeout(resolve, 1));
+  for (let turn = 0; turn < 1_000 && workers.running > 0; turn += 1)
+    await new Promise((resolve) => setTimeout(resolve, 1));
   assert.equal(workers.running, 0);
   assert.deepEqual(await checked.verify(batchOf(100)), check(batchOf(100)));
   checked.close();

@@ -15,6 +15,7 @@ mod logs;
 mod panics;
 mod runtime;
 mod socket;
+mod url;
 mod verify;
 
 pub use clock::BrowserClock;
@@ -23,4 +24,5 @@ pub use core::Core;
 pub use host::Host;
 pub use runtime::BrowserRuntime;
 pub use socket::{BrowserConnector, BrowserReceiver, BrowserSender};
+pub(crate) use url::normalise;
 pub use verify::{verify, version};

@@ -143,6 +143,8 @@ pub struct Config {
 
     /// Events that wait for one relay's answer to [`Command::Publish`](super::Command::Publish).
     pub posts_max: usize,
+    /// How long a connection is kept after the last of those answers, if nothing else is wanted of the relay.
+    pub post_linger: Duration,
     /// Events that wait to be passed on to one relay; beyond it they are left to the next pass over its filters.
     pub outbox_events_max: usize,
 
@@ -270,6 +272,7 @@ impl Default for Config {
             negentropy_passes_max: 3,
             publish_in_flight_max: 64,
             posts_max: 1_000,
+            post_linger: Duration::from_secs(30),
             outbox_events_max: 10_000,
             frame_bytes_max: 4 << 20,
             words_bytes_max: 1 << 10,

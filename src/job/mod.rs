@@ -33,6 +33,8 @@ mod runner;
 mod shared;
 mod spec;
 mod starting;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +52,7 @@ use crate::runtime::Runtime;
 use crate::store::Sequence;
 use shared::Shared;
 
-/// Runs jobs. Clones share them. See the module.
+/// Runs jobs. Clones share them. Dropping it ends nothing: see [`Jobs::close`]. See the module.
 pub struct Jobs<R: Runtime> {
     shared: Arc<Shared<R>>,
 }

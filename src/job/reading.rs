@@ -75,10 +75,14 @@ impl Reading {
         let (config, store) = (&shared.config, shared.runtime.store());
         let mut taken = Taken { cursor: self.cursor, ..Taken::default() };
         let mut bytes = 0;
+        // Where most is for others, more and more is looked at in one go.
+        let mut looks_at = events_max.max(1);
         let is_full = |taken: &Taken, bytes: usize| taken.records.len() >= events_max.max(1) || bytes >= bytes_max;
         while !is_full(&taken, bytes) {
-            let arrivals = store.arrivals(taken.cursor, config.arrivals_events_max, config.arrivals_bytes_max).await;
+            let limit = looks_at.min(config.arrivals_events_max.max(1));
+            let arrivals = store.arrivals(taken.cursor, limit, config.arrivals_bytes_max).await;
             let arrivals = arrivals.map_err(JobError::of_store)?;
+            looks_at = looks_at.saturating_mul(2);
             if arrivals.records.is_empty() {
                 taken.cursor = taken.cursor.max(arrivals.last);
                 break;

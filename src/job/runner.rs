@@ -126,6 +126,11 @@ impl Runner {
         self.wanted.values().any(|wanted| wanted.contains_key(interest))
     }
 
+    #[cfg(test)]
+    pub(super) fn all_wanted(&self) -> BTreeMap<RelayUrl, std::collections::BTreeSet<Interest>> {
+        self.wanted.iter().map(|(relay, wanted)| (relay.clone(), wanted.keys().cloned().collect())).collect()
+    }
+
     fn set_interests(&self, relay: &RelayUrl) -> Command {
         let interests = self.wanted.get(relay).into_iter().flat_map(BTreeMap::keys).cloned().collect();
         Command::SetInterests { relay: relay.clone(), interests, options: self.options }

@@ -3,7 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use url::{Host, Url};
+#[cfg(not(all(feature = "browser", target_family = "wasm")))]
+use with_url::normalise;
+
+/// The browser's own parser does the same, and needs no tables of names that would be a tenth of the download.
+#[cfg(all(feature = "browser", target_family = "wasm"))]
+use crate::browser::normalise;
 
 /// Why a text is no relay URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,29 +38,10 @@ impl RelayUrl {
     /// # Errors
     /// The text is no URL, its scheme is not `ws` or `wss`, or it has no host.
     pub fn parse(text: &str) -> Result<Self, RelayUrlError> {
-        let fault = |reason: &str| RelayUrlError { url: text.to_owned(), reason: reason.to_owned() };
-        let mut url =
-            Url::parse(text.trim()).map_err(|error| fault(&format!("{error}; write it like wss://relay.example")))?;
-        if !matches!(url.scheme(), "ws" | "wss") {
-            return Err(fault("the scheme must be ws or wss"));
+        match normalise(text.trim()) {
+            Ok(normal) => Ok(Self(normal.into())),
+            Err(reason) => Err(RelayUrlError { url: text.to_owned(), reason }),
         }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(fault("a relay URL carries no user name or password"));
-        }
-        if let Some(Host::Domain(domain)) = url.host() {
-            let bare = domain.trim_end_matches('.').to_owned();
-            url.set_host(Some(&bare)).map_err(|_| fault("the host is empty"))?;
-        }
-        url.set_fragment(None);
-        drop_tracking(&mut url);
-        let path = url.path().trim_end_matches('/').to_owned();
-        url.set_path(&path);
-        // For an empty path the url crate always writes one slash.
-        let mut normal = String::from(url);
-        if path.is_empty() && normal.ends_with('/') {
-            normal.pop();
-        }
-        Ok(Self(normal.into()))
     }
 
     /// The normal form.
@@ -70,32 +56,83 @@ impl RelayUrl {
 
     /// The host, without port.
     pub fn host(&self) -> String {
-        self.url().host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned()
+        self.authority().0.trim_matches(['[', ']']).to_owned()
     }
 
     /// The port, written or default.
     pub fn port(&self) -> u16 {
-        self.url().port_or_known_default().unwrap_or(if self.is_tls() { 443 } else { 80 })
+        let written = self.authority().1.and_then(|port| port.parse().ok());
+        written.unwrap_or(if self.is_tls() { 443 } else { 80 })
     }
 
-    fn url(&self) -> Url {
-        Url::parse(&self.0).expect("only parsed URLs get here")
+    /// Host and written port. An IPv6 address is in brackets.
+    fn authority(&self) -> (&str, Option<&str>) {
+        let (_, rest) = self.0.split_once("://").unwrap_or_default();
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            _ => (authority, None),
+        }
     }
 }
 
-/// Query parameters that say who linked to the relay, not which relay it is.
-fn drop_tracking(url: &mut Url) {
-    if url.query().is_none() {
-        return;
+/// Is this a query parameter that says who linked to the relay, not which relay it is?
+pub(crate) fn is_tracking(name: &str) -> bool {
+    name.starts_with("utm_") || matches!(name, "fbclid" | "gclid" | "ref")
+}
+
+/// Why texts are no relay URL.
+pub(crate) mod reasons {
+    pub(crate) const NO_URL: &str = "write it like wss://relay.example";
+    pub(crate) const SCHEME: &str = "the scheme must be ws or wss";
+    pub(crate) const CREDENTIALS: &str = "a relay URL carries no user name or password";
+    pub(crate) const NO_HOST: &str = "the host is empty";
+}
+
+#[cfg(not(all(feature = "browser", target_family = "wasm")))]
+mod with_url {
+    use url::{Host, Url};
+
+    use super::{is_tracking, reasons};
+
+    /// The normal form of a relay URL, or why it is none.
+    pub(super) fn normalise(text: &str) -> Result<String, String> {
+        let mut url = Url::parse(text).map_err(|error| format!("{error}; {}", reasons::NO_URL))?;
+        if !matches!(url.scheme(), "ws" | "wss") {
+            return Err(reasons::SCHEME.into());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(reasons::CREDENTIALS.into());
+        }
+        if let Some(Host::Domain(domain)) = url.host() {
+            let bare = domain.trim_end_matches('.').to_owned();
+            url.set_host(Some(&bare)).map_err(|_| reasons::NO_HOST)?;
+        }
+        url.set_fragment(None);
+        drop_tracking(&mut url);
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(&path);
+        // For an empty path the url crate always writes one slash.
+        let mut normal = String::from(url);
+        if path.is_empty() && normal.ends_with('/') {
+            normal.pop();
+        }
+        Ok(normal)
     }
-    let kept: Vec<(String, String)> = url
-        .query_pairs()
-        .filter(|(name, _)| !name.starts_with("utm_") && !matches!(&**name, "fbclid" | "gclid" | "ref"))
-        .map(|(name, value)| (name.into_owned(), value.into_owned()))
-        .collect();
-    url.set_query(None);
-    if !kept.is_empty() {
-        url.query_pairs_mut().extend_pairs(kept);
+
+    fn drop_tracking(url: &mut Url) {
+        if url.query().is_none() {
+            return;
+        }
+        let kept: Vec<(String, String)> = url
+            .query_pairs()
+            .filter(|(name, _)| !is_tracking(name))
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        url.set_query(None);
+        if !kept.is_empty() {
+            url.query_pairs_mut().extend_pairs(kept);
+        }
     }
 }
 
@@ -150,6 +187,21 @@ mod tests {
         assert_eq!(RelayUrl::parse("ws://127.0.0.1:80/a/").unwrap().as_str(), "ws://127.0.0.1/a");
         assert_ne!(RelayUrl::parse("wss://x.example/a").unwrap(), RelayUrl::parse("wss://x.example/b").unwrap());
         assert_ne!(RelayUrl::parse("wss://x.example/?k=1").unwrap(), RelayUrl::parse("wss://x.example/").unwrap());
+    }
+
+    #[test]
+    fn host_and_port_are_those_of_the_url() {
+        for (url, host, port) in [
+            ("wss://x.example", "x.example", 443),
+            ("ws://x.example/a:1?b=:2", "x.example", 80),
+            ("ws://127.0.0.1:7777", "127.0.0.1", 7777),
+            ("wss://[::1]", "::1", 443),
+            ("ws://[2001:db8::1]:81/", "2001:db8::1", 81),
+            ("wss://x.example/?k=1", "x.example", 443),
+        ] {
+            let url = RelayUrl::parse(url).unwrap();
+            assert_eq!((&*url.host(), url.port()), (host, port), "{url}");
+        }
     }
 
     #[test]

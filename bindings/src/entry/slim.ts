@@ -1,4 +1,6 @@
-/** For those who say themselves where the WebAssembly (`relaysync/core.wasm`) and the worker (`relaysync/worker`) are. */
+/**
+ * For those who say themselves where the WebAssembly (`relaysync/core.wasm`) and the worker (`relaysync/worker`) are.
+ */
 import { browserAbilities, openOn, type Platform } from "../open.js";
 import type { OpenOptions, WasmSource } from "../options.js";
 import type { RelaySync } from "../tab/relaysync.js";

@@ -1,6 +1,6 @@
 /**
- * Who of the tabs that use a database has it open: whoever holds a lock of the browser's (Web Locks), which a tab loses with
- * its death. A leader that lives but is frozen does not say so any more; another one then takes the lock from it.
+ * Who of the tabs that use a database has it open: whoever holds a lock of the browser's (Web Locks), which a tab loses
+ * with its death. A leader that lives but is frozen does not say so any more; another one then takes the lock from it.
  */
 import type { Config } from "../config.js";
 import type { Log } from "../log.js";
@@ -22,7 +22,10 @@ export interface Tabs {
   channel(name: string): Channel;
 }
 
-/** Of what other tabs say, only what has this version is understood. To be raised when messages, or calls of the core, change. */
+/**
+ * Of what other tabs say, only what has this version is understood. To be raised when messages, or calls of the core,
+ * change.
+ */
 export const version = 1;
 
 /** What tabs say to all. */
@@ -136,13 +139,16 @@ export class Election {
 
   #request(options: LockOptions): void {
     const grip: Grip = { lost: false, signal: options.signal };
-    const held = this.#tabs.locks.request(this.#lock, options, (lock) => (lock === null ? undefined : this.#hold(grip)));
+    const held = this.#tabs.locks.request(this.#lock, options, (lock) =>
+      lock === null ? undefined : this.#hold(grip),
+    );
     held.catch((thrown: unknown) => this.#lost(thrown, grip));
   }
 
   /** Holds the lock until it is released, or taken away. */
   async #hold(grip: Grip): Promise<void> {
-    // A tab that was frozen may be given a lock that was taken from it again since; by the time of this answer it knows.
+    // A tab that was frozen may be given a lock that was taken from it again since; by the time of this answer it
+    // knows.
     const released = new Promise<void>((resolve) => (this.#release = resolve));
     const mine = this.#release;
     await this.#tabs.locks.query();
@@ -172,7 +178,8 @@ export class Election {
   #lost(thrown: unknown, grip: Grip): void {
     grip.lost = true;
     if (grip.signal?.aborted) return;
-    if ((thrown as { name?: unknown } | null)?.name !== "AbortError") this.#log.error("the lock of the database failed", thrown);
+    if ((thrown as { name?: unknown } | null)?.name !== "AbortError")
+      this.#log.error("the lock of the database failed", thrown);
     this.#log.warn("another tab has taken the lead, since this one did not answer");
     void this.#resign().then(() => {
       if (!this.#running) return;
@@ -186,7 +193,8 @@ export class Election {
     // A leader of another version cannot be talked to, but it lives: it will be gone when its page is loaded anew.
     if (data.kind === "beat") this.#heardAt = this.#machine.now();
     if (data.relaysync !== version || !this.#running) return;
-    if (data.kind === "beat" && typeof data.term === "string" && this.#term === undefined) this.#roles.follow(data.term);
+    if (data.kind === "beat" && typeof data.term === "string" && this.#term === undefined)
+      this.#roles.follow(data.term);
     if (data.kind === "who" && this.#term !== undefined) this.#say({ kind: "beat", term: this.#term });
   }
 

@@ -42,7 +42,8 @@ async function compile(source: Awaited<WasmSource>): Promise<WebAssembly.Module>
   const response = source instanceof Response ? source : await fetch(source);
   if (!response.ok) throw new Error(`HTTP status ${response.status}`);
   // Servers that do not know the type are common enough.
-  if (response.headers.get("content-type")?.startsWith("application/wasm")) return WebAssembly.compileStreaming(response);
+  if (response.headers.get("content-type")?.startsWith("application/wasm"))
+    return WebAssembly.compileStreaming(response);
   return WebAssembly.compile(await response.arrayBuffer());
 }
 
@@ -51,6 +52,7 @@ function failure(source: WasmSource, cause: unknown): RelaySyncError {
   const advice =
     "Is the file served there, and does the Content-Security-Policy allow 'wasm-unsafe-eval'? " +
     "In Vite's development server, add relaysync to optimizeDeps.exclude; or import from relaysync/inline.";
-  const message = `the WebAssembly could not be loaded${where}: ${String((cause as Error | null)?.message ?? cause)}. ${advice}`;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  const message = `the WebAssembly could not be loaded${where}: ${reason}. ${advice}`;
   return new RelaySyncError("load", message, { retryable: true, cause });
 }

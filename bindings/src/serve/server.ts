@@ -68,7 +68,8 @@ export class Server {
     this.#sessions.delete(tab);
     for (const [id, method] of session.begun) {
       this.#core?.call({ method, id }).catch((thrown: unknown) => {
-        if (asError(thrown).code !== "unknown-job") this.#parts.log.warn(`a job of a tab that is gone did not end`, thrown);
+        if (asError(thrown).code !== "unknown-job")
+          this.#parts.log.warn(`a job of a tab that is gone did not end`, thrown);
       });
     }
   }
@@ -85,7 +86,9 @@ export class Server {
 
   /** The machine has slept, or somebody looks: connections are probed. */
   wake(): void {
-    this.#core?.call({ method: "wake" }).catch((thrown: unknown) => this.#parts.log.warn("connections were not probed", thrown));
+    this.#core
+      ?.call({ method: "wake" })
+      .catch((thrown: unknown) => this.#parts.log.warn("connections were not probed", thrown));
   }
 
   /** Stores what has arrived, and ends. Whoever waits for an answer gets none: another server will give it. */
@@ -111,7 +114,9 @@ export class Server {
   /** What a call comes to; nothing if this server is overtaken, since another one will answer. */
   async #outcome(session: Session, request: Parameters<Core["call"]>[0]): Promise<Outcome | undefined> {
     if (this.#core === undefined || session.calls >= this.#parts.config.callsMax) {
-      return { error: toWire(new RelaySyncError("too-many", "too many calls wait for an answer", { retryable: true })) };
+      return {
+        error: toWire(new RelaySyncError("too-many", "too many calls wait for an answer", { retryable: true })),
+      };
     }
     session.calls += 1;
     note(session.begun, request);

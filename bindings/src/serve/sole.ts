@@ -5,8 +5,8 @@ import type { Locks } from "./election.js";
 /**
  * Holds the lock of a database that is not shared, until what this resolves to is called.
  *
- * @throws {RelaySyncError} `in-use` if another tab holds it for `waitMs` milliseconds on: that of a page that is just being
- * loaded anew lets go of it within that time.
+ * @throws {RelaySyncError} `in-use` if another tab holds it for `waitMs` milliseconds on: that of a page that is just
+ * being loaded anew lets go of it within that time.
  */
 export async function soleLock(locks: Locks, database: string, waitMs: number): Promise<() => void> {
   const got = deferred<() => void>();

@@ -1,6 +1,6 @@
 /**
- * What stands behind one tab: it serves the database itself, alone or while its tab leads, or passes on what the tab says to
- * the tab that leads. It lives in the tab's worker, or in the tab itself.
+ * What stands behind one tab: it serves the database itself, alone or while its tab leads, or passes on what the tab
+ * says to the tab that leads. It lives in the tab's worker, or in the tab itself.
  */
 import type { Config } from "../config.js";
 import type { CoreOpener } from "../core.js";
@@ -33,8 +33,7 @@ export interface StationParts {
 
 /** What the leader and one other tab say to each other, on a channel of that tab's own. */
 type Private = { readonly relaysync: number; readonly to: "leader" | "tab"; readonly term: string } & (
-  | { readonly kind: "attached" | "detach" }
-  | { readonly kind: "carry"; readonly message: ToServer | ToClient }
+  { readonly kind: "attached" | "detach" } | { readonly kind: "carry"; readonly message: ToServer | ToClient }
 );
 
 /** What tabs that want to be served say to all. */
@@ -166,7 +165,9 @@ export class Station {
       this.#followers.set(tab, follower);
       const { channel } = follower;
       channel.onmessage = ({ data }) => this.#heard(tab, data as Private);
-      server.attach(tab, (message) => channel.postMessage(this.#private("tab", server.term, { kind: "carry", message })));
+      server.attach(tab, (message) =>
+        channel.postMessage(this.#private("tab", server.term, { kind: "carry", message })),
+      );
       this.#watch(tab, follower.watch.signal);
     }
     follower.channel.postMessage(this.#private("tab", server.term, { kind: "attached" }));
@@ -209,7 +210,8 @@ export class Station {
       channel.onmessage = ({ data }) => this.#told(term, data as Private);
     }
     // With each sign of life, until the leader has answered.
-    if (!this.#line.attached) this.#door?.postMessage({ relaysync: version, kind: "knock", from: tab, term } satisfies Knock);
+    if (!this.#line.attached)
+      this.#door?.postMessage({ relaysync: version, kind: "knock", from: tab, term } satisfies Knock);
   }
 
   #told(term: string, message: Private): void {

@@ -26,7 +26,13 @@ export class VerifyPool {
   #rest: ReturnType<typeof setTimeout> | undefined;
   #broken = false;
 
-  constructor(spawn: () => VerifyWorker, here: (batch: Uint8Array) => Uint8Array, workersMax: number, config: Config, log: Log) {
+  constructor(
+    spawn: () => VerifyWorker,
+    here: (batch: Uint8Array) => Uint8Array,
+    workersMax: number,
+    config: Config,
+    log: Log,
+  ) {
     this.#spawn = spawn;
     this.#here = here;
     this.#workersMax = workersMax;
@@ -72,7 +78,8 @@ export class VerifyPool {
       this.#busy.set(worker, share);
       worker.postMessage({ type: "verify", batch: share.batch });
     }
-    if (this.#broken && this.#busy.size === 0) for (const share of this.#queue.splice(0)) share.resolve(this.#here(share.batch));
+    if (this.#broken && this.#busy.size === 0)
+      for (const share of this.#queue.splice(0)) share.resolve(this.#here(share.batch));
     if (this.#busy.size === 0) this.#rest = setTimeout(() => this.close(), this.#config.verifyIdleMs);
   }
 

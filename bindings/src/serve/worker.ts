@@ -23,7 +23,9 @@ let serving = false;
 /** Serves whoever has made this worker. In any other thread, and the second time, it does nothing. */
 export function serve(): void {
   const scope = globalThis as unknown as Scope;
-  const inWorker = typeof (globalThis as { WorkerGlobalScope?: unknown }).WorkerGlobalScope === "function" && !("document" in globalThis);
+  const inWorker =
+    typeof (globalThis as { WorkerGlobalScope?: unknown }).WorkerGlobalScope === "function" &&
+    !("document" in globalThis);
   if (serving || !inWorker || typeof scope.postMessage !== "function") return;
   serving = true;
   scope.onmessage = ({ data }: MessageEvent) => begin(scope, data as Begin);
@@ -35,7 +37,9 @@ function begin(scope: Scope, message: Begin): void {
   const port = portOver<ToStation, FromStation>(scope);
   host(message.settings, message.wasm, {
     port,
-    ...(typeof Worker === "undefined" ? {} : { createWorker: () => new Worker(scope.location.href, { type: "module" }) }),
+    ...(typeof Worker === "undefined"
+      ? {}
+      : { createWorker: () => new Worker(scope.location.href, { type: "module" }) }),
     ended: () => scope.close(),
   });
 }

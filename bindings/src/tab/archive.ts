@@ -6,11 +6,7 @@ import { unlessAborted } from "../time.js";
 import type { Client } from "./client.js";
 
 /** NDJSON: whole, as a file, or as it comes. Bytes are UTF-8. */
-export type ImportSource =
-  | string
-  | Blob
-  | ReadableStream<Uint8Array | string>
-  | AsyncIterable<Uint8Array | string>;
+export type ImportSource = string | Blob | ReadableStream<Uint8Array | string> | AsyncIterable<Uint8Array | string>;
 
 /** All events, chunk by chunk as they are read. */
 export function exportStream(client: Client, config: Config): ReadableStream<Uint8Array<ArrayBuffer>> {
@@ -37,7 +33,15 @@ export async function importText(
   source: ImportSource,
   signal: AbortSignal | undefined,
 ): Promise<ImportReport> {
-  let total: ImportReport = { lines: 0, stored: 0, duplicate: 0, unwanted: 0, invalid: 0, malformed: 0, firstError: null };
+  let total: ImportReport = {
+    lines: 0,
+    stored: 0,
+    duplicate: 0,
+    unwanted: 0,
+    invalid: 0,
+    malformed: 0,
+    firstError: null,
+  };
   let linesBefore = 0;
   for await (const text of lines(source, config, signal)) {
     const report = await client.call<Partial<ImportReport>>({ method: "import", text }, signal);
@@ -93,7 +97,10 @@ async function* texts(source: ImportSource, signal: AbortSignal | undefined): As
   yield decoder.decode();
 }
 
-async function* parts(source: Exclude<ImportSource, string>, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array | string> {
+async function* parts(
+  source: Exclude<ImportSource, string>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array | string> {
   const stream = source instanceof Blob ? source.stream() : source;
   if (!("getReader" in stream)) {
     if (typeof stream?.[Symbol.asyncIterator] !== "function") {
@@ -108,7 +115,11 @@ async function* parts(source: Exclude<ImportSource, string>, signal: AbortSignal
   // Not every browser can iterate over a stream.
   const reader: ReadableStreamDefaultReader<Uint8Array | string> = stream.getReader();
   try {
-    for (let next = await unlessAborted(reader.read(), signal); !next.done; next = await unlessAborted(reader.read(), signal)) {
+    for (
+      let next = await unlessAborted(reader.read(), signal);
+      !next.done;
+      next = await unlessAborted(reader.read(), signal)
+    ) {
       yield next.value;
     }
   } finally {

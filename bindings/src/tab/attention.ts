@@ -1,4 +1,7 @@
-/** Notices when connections may be dead without a word: the machine has slept, the network is back, somebody looks again. */
+/**
+ * Notices when connections may be dead without a word: the machine has slept, the network is back, somebody looks
+ * again.
+ */
 import type { Config } from "../config.js";
 import type { Machine } from "../time.js";
 

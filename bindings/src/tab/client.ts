@@ -24,8 +24,8 @@ export interface ClientEvents {
 }
 
 /**
- * Sends calls, and sends them again when another tab takes the lead: every call of the core may be repeated. What runs (jobs
- * and watches) is begun anew then, behind the last event that was read.
+ * Sends calls, and sends them again when another tab takes the lead: every call of the core may be repeated. What runs
+ * (jobs and watches) is begun anew then, behind the last event that was read.
  */
 export class Client {
   readonly #name: string;
@@ -51,7 +51,12 @@ export class Client {
 
   /** Calls the core. An abort rejects at once; the call itself may still take effect. */
   call<T>(request: Request, signal?: AbortSignal): Promise<T> {
-    return this.#call<T>(() => request, undefined, (result) => result as T, signal);
+    return this.#call<T>(
+      () => request,
+      undefined,
+      (result) => result as T,
+      signal,
+    );
   }
 
   /** Calls the core about a job or watch. `read` handles the answer before anything else can arrive. */

@@ -10,13 +10,15 @@ import type { Run } from "./run.js";
 /**
  * A sync that runs.
  *
- * Iterating over it yields **everything newly stored that its filters select**, by whatever way it came, each event once, in
- * the order in which it was stored. Nothing waits in memory: events are read from the database as fast as the loop takes
- * them. There is one stream: a loop that is left goes on where it was left when another begins, and two at a time are
- * refused with code `busy`. Leaving a loop does not stop the job. Nobody has to iterate: the job runs all the same.
+ * Iterating over it yields **everything newly stored that its filters select**, by whatever way it came, each event
+ * once, in the order in which it was stored. Nothing waits in memory: events are read from the database as fast as the
+ * loop takes them. There is one stream: a loop that is left goes on where it was left when another begins, and two at a
+ * time are refused with code `busy`. Leaving a loop does not stop the job. Nobody has to iterate: the job runs all the
+ * same.
  *
- * The iteration of a job that is not live ends when the job is done and everything was read; that of a live job ends with
- * {@link SyncJob.stop}. If the `signal` of the job is aborted, loops throw its reason, and so do promises that wait.
+ * The iteration of a job that is not live ends when the job is done and everything was read; that of a live job ends
+ * with {@link SyncJob.stop}. If the `signal` of the job is aborted, loops throw its reason, and so do promises that
+ * wait.
  */
 export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   readonly #client: Client;
@@ -30,9 +32,9 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   #stopped: Promise<JobReport> | undefined;
 
   /**
-   * Resolves as soon as each filter is fetched from each relay, or has gaps on record; a relay that cannot be reached is such
-   * a gap after a few tries. `complete` of the report is the answer. Rejects with {@link RelaySyncError}, or with the reason
-   * of the signal. It may be left alone: a rejection that nobody awaits is not reported as unhandled.
+   * Resolves as soon as each filter is fetched from each relay, or has gaps on record; a relay that cannot be reached
+   * is such a gap after a few tries. `complete` of the report is the answer. Rejects with {@link RelaySyncError}, or
+   * with the reason of the signal. It may be left alone: a rejection that nobody awaits is not reported as unhandled.
    */
   readonly caughtUp: Promise<JobReport>;
 
@@ -78,12 +80,16 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
 
   /** How the job stands at this moment. */
   report(): Promise<JobReport> {
-    return this.#client.callRun(this.#run, (id) => ({ method: "progress", id }), (result) => result as JobReport);
+    return this.#client.callRun(
+      this.#run,
+      (id) => ({ method: "progress", id }),
+      (result) => result as JobReport,
+    );
   }
 
   /**
-   * How the job stands, again and again whenever it has changed, at intervals of `progressMs` (250 by default). Ends with
-   * the report at the end of the job. Any number of loops may run.
+   * How the job stands, again and again whenever it has changed, at intervals of `progressMs` (250 by default). Ends
+   * with the report at the end of the job. Any number of loops may run.
    */
   async *progress(): AsyncGenerator<JobReport, void, undefined> {
     let over = false;
@@ -93,7 +99,7 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
       wake();
     };
     this.done.then(end, end);
-    for (let last = ""; ; ) {
+    for (let last = ""; ;) {
       const isLast = over;
       const report = isLast ? await this.done : await unlessAborted(this.report(), this.#signal);
       const text = JSON.stringify(report);
@@ -125,7 +131,12 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
   async #stop(): Promise<JobReport> {
     this.#reader.end();
     try {
-      if (!this.#over) await this.#client.callRun(this.#run, (id) => ({ method: "stop", id }), () => undefined);
+      if (!this.#over)
+        await this.#client.callRun(
+          this.#run,
+          (id) => ({ method: "stop", id }),
+          () => undefined,
+        );
       return await this.#finished;
     } finally {
       this.#client.forget(this.#run);

@@ -1,10 +1,28 @@
-import { checkEvent, checkHex, checkKind, checkNames, checkNumber, checkSignal, checkWord, eventText, filtersOf, relaysOf } from "../arguments.js";
+import {
+  checkEvent,
+  checkHex,
+  checkKind,
+  checkNames,
+  checkNumber,
+  checkSignal,
+  checkWord,
+  eventText,
+  filtersOf,
+  relaysOf,
+} from "../arguments.js";
 import type { CoreStatus, Request } from "../core.js";
 import { RelaySyncError, invalid } from "../errors.js";
 import type { Filter, NostrEvent } from "../events.js";
 import type { Settings } from "../options.js";
 import type {
-  AddOutcome, Direction, ImportReport, PublishReport, RelayCoverage, RelayReport, StorageInfo, StorageState,
+  AddOutcome,
+  Direction,
+  ImportReport,
+  PublishReport,
+  RelayCoverage,
+  RelayReport,
+  StorageInfo,
+  StorageState,
 } from "../reports.js";
 import { quiet, within } from "../time.js";
 import { exportStream, importText, type ImportSource } from "./archive.js";
@@ -24,8 +42,8 @@ export interface SyncOptions {
   /** Whether to reconcile (NIP-77): where it pays (`auto`, the default), `only` by it, or `never`. */
   readonly negentropy?: "auto" | "only" | "never";
   /**
-   * A job that is not live is stopped after so many milliseconds; a live one counts as caught up by then, with what is not
-   * fetched as gaps, and goes on. No bound by default.
+   * A job that is not live is stopped after so many milliseconds; a live one counts as caught up by then, with what is
+   * not fetched as gaps, and goes on. No bound by default.
    */
   readonly timeoutMs?: number;
   /** Stops the job. */
@@ -38,7 +56,9 @@ export interface ReposOptions {
   readonly addresses?: readonly string[];
   /** Public keys: all their repositories. */
   readonly authors?: readonly string[];
-  /** Relays where looking begins; further ones are found through the announcements. Those given to `open` by default. */
+  /**
+   * Relays where looking begins; further ones are found through the announcements. Those given to `open` by default.
+   */
   readonly bootstrapRelays?: readonly string[];
   /** Stay, and follow. True by default. */
   readonly live?: boolean;
@@ -97,8 +117,8 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
   }
 
   /**
-   * Fetches what the filters select, from every relay, and with `live` goes on to follow it. What is proven already, by an
-   * earlier job or an earlier visit, is not fetched again.
+   * Fetches what the filters select, from every relay, and with `live` goes on to follow it. What is proven already, by
+   * an earlier job or an earlier visit, is not fetched again.
    *
    * @throws {RelaySyncError} `invalid-argument`, at once.
    */
@@ -128,7 +148,8 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
     const { addresses, authors } = options;
     if (!addresses?.length && !authors?.length) throw invalid("addresses", "at least one address or author is needed");
     addresses?.forEach((address, at) => {
-      if (!/^30617:[0-9a-f]{64}:./.test(address)) throw invalid(`addresses[${at}]`, "30617:<public key>:<identifier> is needed");
+      if (!/^30617:[0-9a-f]{64}:./.test(address))
+        throw invalid(`addresses[${at}]`, "30617:<public key>:<identifier> is needed");
     });
     authors?.forEach((author, at) => checkHex(`authors[${at}]`, author));
     const terms = {
@@ -140,7 +161,10 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
     return this.#job((id, after) => ({ method: "repos", id, ...terms, ...from(after) }), options.signal);
   }
 
-  /** Checks an event and stores it (NIP-DB). False if it was not new, or is not wanted: superseded, deleted, expired, invalid. */
+  /**
+   * Checks an event and stores it (NIP-DB). False if it was not new, or is not wanted: superseded, deleted, expired,
+   * invalid.
+   */
   async add(event: NostrEvent): Promise<boolean> {
     return (await this.addAll([event]))[0] === "stored";
   }
@@ -162,12 +186,20 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
   async replaceable(kind: number, author: string, identifier?: string): Promise<NostrEvent | undefined> {
     checkKind("kind", kind);
     checkHex("author", author);
-    const request: Request = { method: "replaceable", kind, author, ...(identifier === undefined ? {} : { identifier }) };
+    const request: Request = {
+      method: "replaceable",
+      kind,
+      author,
+      ...(identifier === undefined ? {} : { identifier }),
+    };
     return parsed(await this.#client.call<string | null>(request));
   }
 
   /** What is held and matches, the newest first, each event once (NIP-DB). No relay is asked. */
-  async query(filters: Filter | readonly Filter[], options: { signal?: AbortSignal; limit?: number } = {}): Promise<NostrEvent[]> {
+  async query(
+    filters: Filter | readonly Filter[],
+    options: { signal?: AbortSignal; limit?: number } = {},
+  ): Promise<NostrEvent[]> {
     checkNumber("limit", options.limit);
     const request: Request = {
       method: "query",
@@ -183,21 +215,30 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
   }
 
   /**
-   * Events that match and are stored from now on, whoever brings them (NIP-DB). Leave the loop, or abort, to end it. No relay
-   * is asked: {@link RelaySync.sync} does that.
+   * Events that match and are stored from now on, whoever brings them (NIP-DB). Leave the loop, or abort, to end it. No
+   * relay is asked: {@link RelaySync.sync} does that.
    *
    * @throws {RelaySyncError} `invalid-argument`, at once.
    */
-  subscribe(filters: Filter | readonly Filter[], options: { signal?: AbortSignal } = {}): AsyncGenerator<NostrEvent, void, undefined> {
+  subscribe(
+    filters: Filter | readonly Filter[],
+    options: { signal?: AbortSignal } = {},
+  ): AsyncGenerator<NostrEvent, void, undefined> {
     checkSignal("signal", options.signal);
     const wanted = filtersOf(filters);
     const run = this.#client.begin((id, after) => ({ method: "watch", id, filters: wanted, ...from(after) }));
     const reader = new Reader(this.#client, run, this.#settings.config, () => this.#client.forget(run));
     const end = (): void => {
       reader.end();
-      const ended = this.#client.callRun(run, (id) => ({ method: "unwatch", id }), () => undefined);
+      const ended = this.#client.callRun(
+        run,
+        (id) => ({ method: "unwatch", id }),
+        () => undefined,
+      );
       // Where the watch is gone, by whatever way, it need not be ended.
-      void quiet(ended).finally(() => this.#client.forget(run)).catch(() => undefined);
+      void quiet(ended)
+        .finally(() => this.#client.forget(run))
+        .catch(() => undefined);
     };
     return watched(reader, end, options.signal);
   }
@@ -207,7 +248,10 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
     return ["subscribe"];
   }
 
-  /** Checks an event, stores it and sends it to relays. Resolves with their answers; a relay that refuses rejects nothing. */
+  /**
+   * Checks an event, stores it and sends it to relays. Resolves with their answers; a relay that refuses rejects
+   * nothing.
+   */
   async publish(event: NostrEvent, options: PublishOptions = {}): Promise<PublishReport> {
     checkNames("options", options, ["relays", "timeoutMs", "signal"]);
     checkEvent("event", event);
@@ -233,7 +277,10 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
     return storageInfo(await this.#client.call<object>({ method: "storage" }));
   }
 
-  /** Asks the browser not to evict the data by itself. Resolves to whether it promises; false where there is no such promise. */
+  /**
+   * Asks the browser not to evict the data by itself. Resolves to whether it promises; false where there is no such
+   * promise.
+   */
   async persist(): Promise<boolean> {
     return (await globalThis.navigator?.storage?.persist?.()) ?? false;
   }
@@ -243,7 +290,10 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
     return exportStream(this.#client, this.#settings.config);
   }
 
-  /** Checks and stores the events of NDJSON, read as fast as they are stored. Lines that are no event are counted and left out. */
+  /**
+   * Checks and stores the events of NDJSON, read as fast as they are stored. Lines that are no event are counted and
+   * left out.
+   */
   async import(source: ImportSource, options: { signal?: AbortSignal } = {}): Promise<ImportReport> {
     return importText(this.#client, this.#settings.config, source, options.signal);
   }
@@ -270,7 +320,9 @@ export class RelaySync extends EventTarget implements AsyncDisposable {
   tell(status: CoreStatus): void {
     if (status.type === "panic") return this.fail(new RelaySyncError("internal", status.message));
     const { type, ...detail } = status;
-    this.dispatchEvent(new CustomEvent(type, { detail: status.type === "storage" ? { message: null, ...detail } : detail }));
+    this.dispatchEvent(
+      new CustomEvent(type, { detail: status.type === "storage" ? { message: null, ...detail } : detail }),
+    );
   }
 
   /** @internal Nothing works any more. */
@@ -326,11 +378,14 @@ function parsed(text: string | null): NostrEvent | undefined {
 }
 
 /** Events of a watch, which ends with the loop. */
-async function* watched(reader: Reader, end: () => void, signal: AbortSignal | undefined): AsyncGenerator<NostrEvent, void, undefined> {
+async function* watched(
+  reader: Reader,
+  end: () => void,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<NostrEvent, void, undefined> {
   try {
     for await (const { event } of reader.events(signal)) yield event;
   } finally {
     end();
   }
 }
-

@@ -110,7 +110,10 @@ export class Tab {
   readonly #missed: (() => void)[] = [];
   #names = 0;
 
-  constructor(browser: Browser, readonly name: string) {
+  constructor(
+    browser: Browser,
+    readonly name: string,
+  ) {
     this.#browser = browser;
     this.machine = {
       now: () => browser.time,
@@ -125,7 +128,8 @@ export class Tab {
       const callback = rest.pop() as (lock: Lock | null) => unknown;
       return browser.request(this, lock, (rest[0] ?? {}) as LockOptions, callback);
     };
-    const query = (): Promise<LockManagerSnapshot> => new Promise((resolve) => setImmediate(() => this.run(() => resolve({}))));
+    const query = (): Promise<LockManagerSnapshot> =>
+      new Promise((resolve) => setImmediate(() => this.run(() => resolve({}))));
     this.means = {
       locks: { request, query } as unknown as Locks,
       channel: (channel) => new SimulatedChannel(browser, this, channel),
@@ -156,7 +160,11 @@ export class Tab {
 class SimulatedChannel implements Channel {
   onmessage: ((event: MessageEvent) => void) | null = null;
 
-  constructor(readonly browser: Browser, readonly tab: Tab, readonly name: string) {
+  constructor(
+    readonly browser: Browser,
+    readonly tab: Tab,
+    readonly name: string,
+  ) {
     browser.channels.add(this);
   }
 

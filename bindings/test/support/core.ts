@@ -54,7 +54,11 @@ export class FakeCore implements Core {
   readonly #bells = new Set<() => void>();
   #closed = false;
 
-  constructor(readonly disk: Disk, readonly host: CoreHost, readonly tab: Tab | undefined) {
+  constructor(
+    readonly disk: Disk,
+    readonly host: CoreHost,
+    readonly tab: Tab | undefined,
+  ) {
     this.#epoch = ++disk.epoch;
   }
 
@@ -73,9 +77,15 @@ export class FakeCore implements Core {
       case "replaceable":
         return null;
       case "job":
-        return this.#begin(request.id, new Job(request.filters, request.relays, request.live, request.after ?? this.#last()));
+        return this.#begin(
+          request.id,
+          new Job(request.filters, request.relays, request.live, request.after ?? this.#last()),
+        );
       case "repos":
-        return this.#begin(request.id, new Job([{}], request.bootstrapRelays, request.live, request.after ?? this.#last()));
+        return this.#begin(
+          request.id,
+          new Job([{}], request.bootstrapRelays, request.live, request.after ?? this.#last()),
+        );
       case "watch":
         return this.#begin(request.id, new Job(request.filters, [], true, request.after ?? this.#last()));
       case "take":
@@ -88,7 +98,16 @@ export class FakeCore implements Core {
       case "unwatch":
         return this.#end(this.#job(request.id));
       case "publish":
-        return { outcome: "stored", relays: request.relays.map((relay) => ({ relay, accepted: true, duplicate: false, reason: null, code: null })) };
+        return {
+          outcome: "stored",
+          relays: request.relays.map((relay) => ({
+            relay,
+            accepted: true,
+            duplicate: false,
+            reason: null,
+            code: null,
+          })),
+        };
       case "export":
         return this.#export(request.after ?? 0);
       case "import":
@@ -132,19 +151,23 @@ export class FakeCore implements Core {
   }
 
   #fetch(job: Job, from: number): void {
-    setImmediate(() => this.#run(() => {
-      if (this.#closed || job.over) return;
-      const wanted = job.relays.flatMap((relay) => (this.disk.relays.get(relay) ?? []).map((each) => ({ relay, each })));
-      try {
-        for (const { relay, each } of wanted.slice(from, from + step)) this.store(each, relay, false);
-      } catch {
-        // Told by status.
-        return;
-      }
-      if (from + step < wanted.length) return this.#fetch(job, from + step);
-      job.moments.caughtUp.resolve(this.#report(job));
-      if (!job.live) this.#end(job);
-    }));
+    setImmediate(() =>
+      this.#run(() => {
+        if (this.#closed || job.over) return;
+        const wanted = job.relays.flatMap((relay) =>
+          (this.disk.relays.get(relay) ?? []).map((each) => ({ relay, each })),
+        );
+        try {
+          for (const { relay, each } of wanted.slice(from, from + step)) this.store(each, relay, false);
+        } catch {
+          // Told by status.
+          return;
+        }
+        if (from + step < wanted.length) return this.#fetch(job, from + step);
+        job.moments.caughtUp.resolve(this.#report(job));
+        if (!job.live) this.#end(job);
+      }),
+    );
   }
 
   #run(what: () => void): void {
@@ -183,7 +206,18 @@ export class FakeCore implements Core {
   }
 
   #report(job: Job): JobReport {
-    const none = { received: 0, stored: 0, duplicate: 0, unwanted: 0, invalid: 0, published: 0, refused: 0, connections: 0, bytesIn: 0, bytesOut: 0 };
+    const none = {
+      received: 0,
+      stored: 0,
+      duplicate: 0,
+      unwanted: 0,
+      invalid: 0,
+      published: 0,
+      refused: 0,
+      connections: 0,
+      bytesIn: 0,
+      bytesOut: 0,
+    };
     return { state: job.over ? "done" : "syncing", complete: true, methods: ["negentropy"], counts: none, relays: [] };
   }
 
@@ -200,7 +234,10 @@ export class FakeCore implements Core {
   #export(after: number): object {
     const next = this.disk.held.slice(after, after + 3);
     const end = after + next.length >= this.disk.held.length;
-    return { text: next.map(({ event: each }) => `${JSON.stringify(each)}\n`).join(""), next: end ? null : after + next.length };
+    return {
+      text: next.map(({ event: each }) => `${JSON.stringify(each)}\n`).join(""),
+      next: end ? null : after + next.length,
+    };
   }
 
   #import(text: string): object {

@@ -20,7 +20,10 @@ export interface Opened {
 /** Opens a database in a tab, or in no tab at all. It is ready when there is a leader. */
 export function openDatabase(disk: Disk, options: OpenOptions & { tab?: Tab; config?: Partial<Config> } = {}): Opened {
   const { tab, ...rest } = options;
-  const settings = settingsOf({ log: "off", ...rest }, { indexedDB: tab !== undefined, workers: false, tabs: tab !== undefined });
+  const settings = settingsOf(
+    { log: "off", ...rest },
+    { indexedDB: tab !== undefined, workers: false, tabs: tab !== undefined },
+  );
   const [here, there] = portPair<FromStation, ToStation>();
   const name = tab?.name ?? machine.name();
   const ready = deferred<void>();

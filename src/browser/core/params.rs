@@ -136,9 +136,8 @@ impl Params {
 
     /// A list of relays' URLs.
     pub(super) fn relays(&mut self, name: &'static str) -> Result<Vec<RelayUrl>, Failure> {
-        let parse = |text: &String| {
-            RelayUrl::parse(text).map_err(|error| Failure::of_relay(format!("{name}: {error}"), text))
-        };
+        let parse =
+            |text: &String| RelayUrl::parse(text).map_err(|error| Failure::of_relay(format!("{name}: {error}"), text));
         self.texts(name)?.iter().map(parse).collect()
     }
 }

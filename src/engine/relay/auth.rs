@@ -84,6 +84,15 @@ impl Relay {
         }
     }
 
+    /// Connects anew to a peer that does not know us, though it would be told: its challenge may have been lost, and it
+    /// may hide things from strangers without a word.
+    pub(super) fn introduce_anew(&mut self, ctx: &mut Ctx<'_>) {
+        let is_strange = self.session.conn().is_some() && !self.session.auth.accepted;
+        if is_strange && self.peering.is_some() && self.authenticates() {
+            self.renew(ctx);
+        }
+    }
+
     /// Has the challenge that came last signed, unless a signature is under way: then when that is here.
     pub(super) fn sign_challenge(&mut self, ctx: &mut Ctx<'_>) {
         let Some(conn) = self.session.conn() else { return };

@@ -392,7 +392,7 @@ impl Relay {
     /// Is nothing left to do here, for good?
     pub(super) fn is_done(&self) -> bool {
         let is_over = self.given_up || !self.is_live() || self.packs.is_empty();
-        self.is_settled() && is_over && self.posts.is_empty()
+        self.is_settled() && is_over && !self.posts.need_connection()
     }
 
     fn phase(&self, ctx_now: Instant) -> Phase {

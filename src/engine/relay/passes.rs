@@ -140,6 +140,7 @@ impl Relay {
     pub(super) fn begin_full_pass_if_due(&mut self, ctx: &mut Ctx<'_>) {
         if self.next_full_pass(ctx).is_some_and(|at| at <= ctx.now.instant) {
             self.begin_full_pass(ctx);
+            self.introduce_anew(ctx);
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Posts {
     waiting: VecDeque<Post>,
     /// Sent on this connection, by their ids.
     sent: BTreeMap<[u8; 32], Vec<Post>>,
+    /// All was answered, and the connection is kept until then, as more may come.
+    lingers_until: Option<Instant>,
     /// The relay wants authentication first, in these words.
     auth_demanded: Option<String>,
 }
@@ -33,13 +35,19 @@ impl Posts {
         self.waiting.is_empty() && self.sent.is_empty()
     }
 
+    /// Is the connection to be kept?
+    pub(super) fn need_connection(&self) -> bool {
+        !self.is_empty() || self.lingers_until.is_some()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.sent.values().map(Vec::len).sum::<usize>()
     }
 
-    /// When the next is given up.
+    /// When the next is given up, or the connection is not needed any more.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.waiting.iter().chain(self.sent.values().flatten()).map(|post| post.give_up_at).min()
+        let posts = self.waiting.iter().chain(self.sent.values().flatten());
+        posts.map(|post| post.give_up_at).chain(self.lingers_until).min()
     }
 
     fn take(&mut self, is_meant: impl Fn(&Post) -> bool) -> Vec<Post> {
@@ -58,7 +66,7 @@ impl Posts {
 
     /// The connection is gone: what was sent is sent again on the next, as nobody knows whether it has come.
     fn renew(&mut self) {
-        self.auth_demanded = None;
+        (self.auth_demanded, self.lingers_until) = (None, None);
         let sent = std::mem::take(&mut self.sent).into_values().flatten();
         for post in sent.collect::<Vec<_>>().into_iter().rev() {
             self.waiting.push_front(post);
@@ -74,6 +82,7 @@ impl Relay {
             return self.answer(ticket, PublishAnswer::RateLimited(words), ctx);
         }
         self.given_up = false;
+        self.posts.lingers_until = None;
         self.posts.waiting.push_back(Post { ticket, event, give_up_at });
         if self.session.link == Link::Down {
             self.health.retry_soon(ctx.config);
@@ -129,6 +138,9 @@ impl Relay {
         for post in posts {
             self.answer(post.ticket, answer.clone(), ctx);
         }
+        if self.posts.is_empty() {
+            self.posts.lingers_until = Some(ctx.now.instant + ctx.config.post_linger);
+        }
         Some(())
     }
 
@@ -162,6 +174,7 @@ impl Relay {
 
     /// Nothing more is published.
     pub(super) fn stop_posts(&mut self, ctx: &mut Ctx<'_>) {
+        self.posts.lingers_until = None;
         self.answer_all(&PublishAnswer::Stopped, ctx);
     }
 
@@ -171,6 +184,7 @@ impl Relay {
         if self.posts.deadline().is_none_or(|at| at > now) {
             return;
         }
+        self.posts.lingers_until.take_if(|until| *until <= now);
         let answer = self.why_unanswered(ctx);
         for post in self.posts.take(|post| post.give_up_at <= now) {
             self.answer(post.ticket, answer.clone(), ctx);

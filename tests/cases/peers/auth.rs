@@ -49,6 +49,22 @@ fn what_was_answered_before_we_were_known_is_asked_again() {
     pair.is_complete();
 }
 
+/// Of a connection that lives for days, the only challenge was lost on its way: the relay takes us for a stranger, and
+/// leaves out what it hides from those without a word. The daily pass introduces us anew.
+#[test]
+fn a_challenge_that_was_lost_is_made_up_for_by_the_daily_pass() {
+    let mut is_lost = false;
+    let lose = Seen(move |_, frame: String, _: &mut Turn| {
+        Some(frame).filter(|frame| !is_challenge(frame) || std::mem::replace(&mut is_lost, true))
+    });
+    let mut pair = Pair::joined(peer(&secrets("there", 5)).tamper(lose), wanting([Filter::new()]));
+    pair.secs(600);
+    assert!(!pair.holds_any(&secrets("there", 5)), "strangers are shown nothing");
+    pair.secs(26 * 3_600);
+    pair.is_complete();
+    assert!(pair.holds(&secrets("there", 5)), "{}", pair.world.trace());
+}
+
 #[test]
 fn a_challenge_may_come_before_or_after_the_refusal() {
     let members = || guarded(open_to(US), &secrets("there", 30));

@@ -80,6 +80,7 @@ fn limits(config: &mut Config, walker: &mut dyn Walker) {
         access: _,
         // These are for embedders that run jobs.
         posts_max: _,
+        post_linger: _,
         tells_standings: _,
         // These stand in [sync].
         backoff_base: _,
