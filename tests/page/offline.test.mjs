@@ -32,8 +32,8 @@ async function caughtUp(tab, relay) {
   assert.equal(report.complete, true, JSON.stringify(report));
 }
 
-function held(tab, count) {
-  return tab.waitForFunction(async (count) => (await globalThis.heldCount()) === count, count, { timeout: 60_000 });
+function held(tab, count, timeoutMs = 60_000) {
+  return until(`${count} events are held`, async () => (await tab.evaluate(() => globalThis.heldCount())) === count, timeoutMs);
 }
 
 test('what a relay got while it was away is fetched when it is back, and then followed live', async (test) => {
@@ -70,7 +70,7 @@ test('a browser that is offline and back connects at once, long before the next 
   await relay.again();
   assert.ok((await pause()) > BACK_SECS, 'the next try is still far away');
   await context.setOffline(false);
-  await until('all is there', async () => (await tab.evaluate(() => globalThis.heldCount())) === 2_050, BACK_SECS * 1_000);
+  await held(tab, 2_050, BACK_SECS * 1_000);
 });
 
 test('a big backlog is fetched by a tab in the background', async (test) => {
