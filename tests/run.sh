@@ -260,6 +260,11 @@ page_tools() { # FOLDER… of npm packages, relative to the top
 }
 
 part_page() {
+  # For the relays of other makes.
+  if ! need python3 python3 || ! need make make || ! need g++ g++; then
+    skip "pages" "no python3, make or g++"
+    return
+  fi
   page_tools tests/page tests/page/packaging || return
   count_node "tests of the npm package" npm test --silent
   cargo build --locked --features testing --bin relaysync || { fail "building our relay service"; return; }
