@@ -21,7 +21,7 @@ use wasm_bindgen_futures::spawn_local;
 
 use super::failure::Failure;
 use super::{BrowserConfig, BrowserRuntime, Host, js, logs, panics};
-use crate::job::{Jobs, JobsConfig};
+use crate::job::Jobs;
 use crate::store::{MemoryStore, StoreConfig};
 use options::Options;
 pub(super) use relay_view::RelayView;
@@ -81,10 +81,10 @@ async fn open(options: &JsValue, host: &Host) -> Result<Core, Failure> {
         logs::begin(level).map_err(|reason| Failure::invalid(format!("log: {reason}")))?;
     }
     let seed = js::entropy().map_err(|thrown| Failure::internal(&js::words(&thrown)))?;
-    let config = BrowserConfig::default();
+    let config = options.browser;
     let store = MemoryStore::new(StoreConfig::default());
     let runtime = Arc::new(BrowserRuntime::new(store, host.clone(), config.clone()));
-    let jobs = Jobs::new(runtime.clone(), JobsConfig::default(), u64::from_le_bytes(seed));
+    let jobs = Jobs::new(runtime.clone(), options.jobs, u64::from_le_bytes(seed));
     let open = Rc::new(Open { runtime, jobs, host: host.clone(), config, is_closed: Cell::new(false) });
     spawn_local(watching::watch(Rc::downgrade(&open)));
     Ok(Core { open })

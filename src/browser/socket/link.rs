@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use js_sys::{Function, JsString};
+use js_sys::{Function, JsString, Object};
 use wasm_bindgen::prelude::*;
 
 use super::inbox::Inbox;
@@ -95,7 +95,9 @@ impl Drop for Link {
     fn drop(&mut self) {
         // What had taken the handlers lets go of them. `ws` reports what is closed too early, to whoever listens: nobody.
         let _ = self.socket.set_onopen(None).and(self.socket.set_onmessage(None)).and(self.socket.set_onclose(None));
-        let _ = self.socket.set_onerror(Some(&Function::new_no_args("")));
+        // The prototype of functions is one that does nothing; to make one, pages may forbid (CSP).
+        let nothing = Object::get_prototype_of(self._handlers[0].as_ref());
+        let _ = self.socket.set_onerror(nothing.dyn_ref());
         self.close();
     }
 }
