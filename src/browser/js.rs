@@ -1,5 +1,9 @@
 //! Small things that JavaScript has and the bindings do not, in a window, a worker and Node alike.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
 use js_sys::{Function, Promise, Reflect};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
@@ -26,8 +30,6 @@ extern "C" {
     fn set_onmessage(this: &MessagePort, handler: &Function);
     #[wasm_bindgen(method, js_name = postMessage)]
     fn post_message(this: &MessagePort, message: &JsValue);
-    #[wasm_bindgen(method)]
-    fn close(this: &MessagePort);
 }
 
 /// Milliseconds since some moment that stays the same; never steps back.
@@ -52,14 +54,46 @@ pub(super) async fn give_way() {
     let immediate = field(&global, "setImmediate").and_then(|function| function.dyn_into::<Function>());
     if let Ok(set_immediate) = immediate {
         turn(|resolve| drop(set_immediate.call1(&JsValue::UNDEFINED, resolve))).await;
-    } else if let Ok(channel) = MessageChannel::new() {
-        let (sender, receiver) = (channel.port1(), channel.port2());
+    } else {
         turn(|resolve| {
-            receiver.set_onmessage(resolve);
-            sender.post_message(&JsValue::NULL);
+            TURNS.with(|turns| match turns {
+                Some(turns) => turns.queue(resolve),
+                None => drop(resolve.call0(&JsValue::UNDEFINED)),
+            });
         })
         .await;
-        sender.close();
+    }
+}
+
+thread_local! {
+    static TURNS: Option<Turns> = Turns::new();
+}
+
+/// Messages to ourselves, each of which lets one go on who has given way. A channel for each time would cost more than
+/// what others do meanwhile.
+struct Turns {
+    sender: MessagePort,
+    waiting: Rc<RefCell<VecDeque<Function>>>,
+}
+
+impl Turns {
+    /// `None` where there are no channels.
+    fn new() -> Option<Self> {
+        let channel = MessageChannel::new().ok()?;
+        let waiting: Rc<RefCell<VecDeque<Function>>> = Rc::default();
+        let queue = waiting.clone();
+        let next = Closure::<dyn FnMut()>::new(move || {
+            let next = queue.borrow_mut().pop_front();
+            // What resolves a promise does not throw.
+            next.into_iter().for_each(|next| drop(next.call0(&JsValue::UNDEFINED)));
+        });
+        channel.port1().set_onmessage(next.into_js_value().unchecked_ref());
+        Some(Self { sender: channel.port2(), waiting })
+    }
+
+    fn queue(&self, resolve: &Function) {
+        self.waiting.borrow_mut().push_back(resolve.clone());
+        self.sender.post_message(&JsValue::NULL);
     }
 }
 

@@ -66,6 +66,11 @@ impl Inbox {
         }
     }
 
+    /// Is there a frame, or will there be none any more?
+    pub(super) fn poll_filled(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if self.frames.is_empty() && self.ended.is_none() { self.wait(cx) } else { Poll::Ready(()) }
+    }
+
     /// Appends the frames that are there, up to the bounds. The end comes after the last frame.
     pub(super) fn poll_receive(
         &mut self,

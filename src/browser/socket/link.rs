@@ -155,6 +155,10 @@ impl FrameSender for BrowserSender {
 
 impl FrameReceiver for BrowserReceiver {
     async fn receive(&mut self, frames: &mut Vec<crate::runtime::Frame>) -> Result<(), CloseReason> {
+        std::future::poll_fn(|cx| self.link.inbox.borrow_mut().poll_filled(cx)).await;
+        // Each message is a task of its own. Those that have come meanwhile are taken at once: it costs next to nothing to
+        // handle one more.
+        js::give_way().await;
         let received = std::future::poll_fn(|cx| {
             self.link.inbox.borrow_mut().poll_receive(cx, frames, self.frame_bytes_max, &self.config)
         });
