@@ -15,9 +15,10 @@ test('without room the job waits, says so, and goes on when there is room again'
   const relay = await ownRelay({ load: sample.path });
   test.after(() => relay.stop());
   const { open, context, url } = await stage(test);
-  const tab = await open();
-  const session = await context.newCDPSession(tab);
+  // Before the database is opened: how much room there is the browser remembers for a while.
+  const session = await context.newCDPSession(await context.newPage());
   await session.send('Storage.overrideQuotaForOrigin', { origin: url, quotaSize: QUOTA_BYTES });
+  const tab = await open();
   await tab.evaluate((options) => globalThis.follow(options), { relays: [relay.url] });
   await until('the storage is full', () => tab.evaluate(async () => (await globalThis.db.storageInfo()).state === 'full'), 60_000);
   assert.ok(await tab.evaluate(() => globalThis.told.some(({ type, detail }) => type === 'storage' && detail.state === 'full')));
