@@ -1,0 +1,81 @@
+//! How fast a store of many events is. `RELAYSYNC_EVENTS=100000` when it is built makes them many; the figures are in
+//! the log.
+
+use js_sys::Date;
+use relaysync::browser::idb::{IndexedDb, estimate};
+use relaysync::store::packed::{PackedConfig, PackedStore};
+use relaysync::store::{Query, Store};
+use wasm_bindgen_test::{console_log, wasm_bindgen_test};
+
+use crate::events::*;
+use crate::fresh_name;
+
+const EVENTS_IN_BATCH: u32 = 500;
+const EVENTS_FEW: u32 = 3_000;
+
+fn note(number: u32) -> Draft {
+    // Relays send the newest first; several of them, so that dates are not quite in order.
+    let created_at = NOW_SECS - u64::from(number / 3) * 60 - u64::from(number % 3) * 100_000;
+    let mut draft = draft(number.wrapping_mul(0x9E37_79B1), created_at).by((number % 200) as u8);
+    draft.id[4..8].copy_from_slice(&number.to_be_bytes());
+    draft = draft.tag("t", &format!("topic {}", number % 1_000)).tag("client", "test");
+    draft.content = "what somebody says ".repeat(3);
+    draft
+}
+
+async fn measure(events: u32, segment_bytes_max: usize) {
+    let name = fresh_name();
+    let config = PackedConfig { segment_bytes_max, ..PackedConfig::default() };
+    let store = PackedStore::open(IndexedDb::open(&name).await.unwrap(), config.clone()).await.unwrap();
+    let usage_before = estimate().await.usage_bytes.unwrap_or_default();
+    let (mut commit_ms, mut slowest_ms, mut json_bytes) = (0.0, 0.0_f64, 0);
+    for first in (0..events).step_by(EVENTS_IN_BATCH as usize) {
+        let drafts: Vec<Draft> = (first..events.min(first + EVENTS_IN_BATCH)).map(note).collect();
+        let batch = batch(&drafts);
+        json_bytes += batch.events.iter().map(|event| event.json().len()).sum::<usize>();
+        let begun = now_ms();
+        store.commit(batch).await.unwrap();
+        let took = now_ms() - begun;
+        commit_ms += took;
+        slowest_ms = slowest_ms.max(took);
+    }
+    let usage = store.usage();
+    store.backing().close();
+    drop(store);
+    let database_bytes = estimate().await.usage_bytes.unwrap_or_default() - usage_before;
+    let begun = now_ms();
+    let database = IndexedDb::open(&name).await.unwrap();
+    let connected = now_ms();
+    let store = PackedStore::open(database, config).await.unwrap();
+    let opened = now_ms();
+    let question = Query { limit: 50, ..question(r#"{"kinds":[1]}"#) };
+    assert_eq!(store.query(question).await.unwrap().records.len(), 50);
+    let asked = now_ms();
+    assert_eq!(store.usage().events, u64::from(events));
+    console_log!(
+        "{events} events of {} bytes, segments of {segment_bytes_max}: committed in {commit_ms:.0} ms ({:.0} events/s, slowest batch {slowest_ms:.0} ms); \
+         {} bytes in {} segments, of them index {}, on disk {database_bytes:.0}; opened in {:.0} ms (connection {:.0}), first query {:.0} ms",
+        json_bytes / events as usize,
+        f64::from(events) / commit_ms * 1e3,
+        usage.bytes,
+        usage.segments,
+        usage.index_bytes,
+        opened - begun,
+        connected - begun,
+        asked - opened,
+    );
+    store.backing().close();
+    IndexedDb::delete(&name).await.unwrap();
+}
+
+fn now_ms() -> f64 {
+    Date::now()
+}
+
+#[wasm_bindgen_test]
+async fn many_events_are_stored_and_found_again() {
+    let events = option_env!("RELAYSYNC_EVENTS").map_or(EVENTS_FEW, |events| events.parse().unwrap());
+    for segment_bytes_max in [60_000, 200_000, 1_000_000] {
+        measure(events, segment_bytes_max).await;
+    }
+}
