@@ -32,6 +32,11 @@ pub(crate) struct Faulty {
 }
 
 impl Faulty {
+    /// No more of the faults that were planned.
+    pub(crate) fn forgive(&self) {
+        self.faults.lock().unwrap().clear();
+    }
+
     /// The bytes of the largest write since this was asked last.
     pub(crate) fn largest_write(&self) -> usize {
         self.largest_write.swap(0, Ordering::Relaxed)

@@ -151,6 +151,10 @@ impl Draft {
         let mut runs = content.runs.clone();
         let mut entries = std::mem::take(&mut self.changes.entries);
         entries.extend(std::mem::take(&mut self.changes.points));
+        if is_crowded(&runs, config) {
+            // It would be given up again.
+            entries.retain(|entry| self.fates.of(entry.rank().sequence()) != Some(Outcome::Pruned));
+        }
         let kept = |rank: &Rank| match self.fates.of(rank.sequence()) {
             None => Kept::All,
             Some(_) => Kept::Trace,
@@ -186,8 +190,7 @@ impl Draft {
     /// A run with much memory of what was pruned, where the index has outgrown its part of the room: the floor is memory
     /// enough.
     fn forgettable(&self, runs: &[Arc<Run>], config: &PackedConfig) -> Option<Arc<Run>> {
-        let bytes: u64 = runs.iter().map(|run| run.bytes() as u64).sum();
-        if bytes <= config.bytes_max? / 2 {
+        if !is_crowded(runs, config) {
             return None;
         }
         let is_worth_it = |run: &&Arc<Run>| {
@@ -216,6 +219,12 @@ impl Draft {
 fn replace(runs: &mut Vec<Arc<Run>>, inputs: &[Arc<Run>], merged: &Run) {
     runs.retain(|run| inputs.iter().all(|input| input.number != run.number));
     runs.push(Arc::new(merged.clone()));
+}
+
+/// Has the index outgrown its part of the room?
+fn is_crowded(runs: &[Arc<Run>], config: &PackedConfig) -> bool {
+    let bytes: u64 = runs.iter().map(|run| run.bytes() as u64).sum();
+    config.bytes_max.is_some_and(|bytes_max| bytes > bytes_max / 2)
 }
 
 /// What comes and is older than what was pruned is not stored at all.

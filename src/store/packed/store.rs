@@ -316,9 +316,8 @@ impl<B: Backing> Inner<B> {
         if restored.has_lost_runs {
             return Err(PackedFault::Damaged("a run of the index: open the store again".to_owned()));
         }
-        let mut state = self.state();
-        let swept_secs = state.content.swept_secs;
-        state.content = Content { swept_secs, ..restored.content };
+        // Nothing of it counts as swept: what was written unnoticed may have expired by a clock that went back since.
+        self.state().content = restored.content;
         writer.is_stale = false;
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use js_sys::Date;
 use relaysync::browser::idb::{IndexedDb, estimate};
+use relaysync::protocol::hex;
 use relaysync::store::packed::{PackedConfig, PackedStore};
 use relaysync::store::{Query, Store};
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
@@ -16,11 +17,24 @@ const EVENTS_FEW: u32 = 3_000;
 fn note(number: u32) -> Draft {
     // Relays send the newest first; several of them, so that dates are not quite in order.
     let created_at = NOW_SECS - u64::from(number / 3) * 60 - u64::from(number % 3) * 100_000;
-    let mut draft = draft(number.wrapping_mul(0x9E37_79B1), created_at).by((number % 200) as u8);
-    draft.id[4..8].copy_from_slice(&number.to_be_bytes());
+    let mut draft = draft(number, created_at);
+    draft.id = noise(u64::from(number) + 1_000);
+    draft.author = noise(u64::from(number % 200));
     draft = draft.tag("t", &format!("topic {}", number % 1_000)).tag("client", "test");
-    draft.content = "what somebody says ".repeat(3);
+    // The signature is always the same: so that there is as much that cannot be compressed as in real events.
+    draft.content = hex::encode(&noise(u64::from(number) << 20));
     draft
+}
+
+/// Bytes that cannot be compressed.
+fn noise(seed: u64) -> [u8; 32] {
+    let mut state = seed ^ 0x9E37_79B9_7F4A_7C15;
+    std::array::from_fn(|_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 24) as u8
+    })
 }
 
 async fn measure(events: u32, segment_bytes_max: usize) {
@@ -33,9 +47,9 @@ async fn measure(events: u32, segment_bytes_max: usize) {
         let drafts: Vec<Draft> = (first..events.min(first + EVENTS_IN_BATCH)).map(note).collect();
         let batch = batch(&drafts);
         json_bytes += batch.events.iter().map(|event| event.json().len()).sum::<usize>();
-        let begun = now_ms();
+        let begun = Date::now();
         store.commit(batch).await.unwrap();
-        let took = now_ms() - begun;
+        let took = Date::now() - begun;
         commit_ms += took;
         slowest_ms = slowest_ms.max(took);
     }
@@ -43,14 +57,14 @@ async fn measure(events: u32, segment_bytes_max: usize) {
     store.backing().close();
     drop(store);
     let database_bytes = estimate().await.usage_bytes.unwrap_or_default() - usage_before;
-    let begun = now_ms();
+    let begun = Date::now();
     let database = IndexedDb::open(&name).await.unwrap();
-    let connected = now_ms();
+    let connected = Date::now();
     let store = PackedStore::open(database, config).await.unwrap();
-    let opened = now_ms();
+    let opened = Date::now();
     let question = Query { limit: 50, ..question(r#"{"kinds":[1]}"#) };
     assert_eq!(store.query(question).await.unwrap().records.len(), 50);
-    let asked = now_ms();
+    let asked = Date::now();
     assert_eq!(store.usage().events, u64::from(events));
     console_log!(
         "{events} events of {} bytes, segments of {segment_bytes_max}: committed in {commit_ms:.0} ms ({:.0} events/s, slowest batch {slowest_ms:.0} ms); \
@@ -66,10 +80,6 @@ async fn measure(events: u32, segment_bytes_max: usize) {
     );
     store.backing().close();
     IndexedDb::delete(&name).await.unwrap();
-}
-
-fn now_ms() -> f64 {
-    Date::now()
 }
 
 #[wasm_bindgen_test]
