@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs everything that can be run against this tree, and counts.
 #
-#     bash tests/run.sh [PART…]    parts: fmt clippy native sim wasm docs deny peers bench-smoke page (all, without arguments)
+#     bash tests/run.sh [PART…]    parts: fmt clippy native sim wasm docs deny peers browser bench-smoke page (all, without arguments)
 #     bash tests/run.sh soak       the daemon for an hour beside relays that come and go; only if it is named
 #     bash tests/run.sh bench-browser    the npm package in Chromium beside other libraries; only if it is named
 #
@@ -22,7 +22,7 @@ export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 mkdir -p "$RELAYSYNC_CACHE"
 
 cargo_deny_version=0.20.2
-all_parts=(fmt clippy native sim wasm docs deny peers bench-smoke page)
+all_parts=(fmt clippy native sim wasm docs deny peers browser bench-smoke page)
 other_parts=(soak bench-browser)
 passed=0
 failed=0
@@ -131,6 +131,8 @@ part_fmt() {
   check "cargo fmt of the test peers" cargo fmt --check --manifest-path tests/peers/Cargo.toml -- --config-path rustfmt.toml
   check "cargo fmt of the simulation for wasm" \
     cargo fmt --check --manifest-path tests/wasm_sim/Cargo.toml -- --config-path rustfmt.toml
+  check "cargo fmt of the tests in browsers" \
+    cargo fmt --check --manifest-path tests/browser/Cargo.toml -- --config-path rustfmt.toml
 }
 
 part_clippy() {
@@ -241,6 +243,28 @@ part_peers() {
   fi
 }
 
+# The core for browsers, and the browser runtime in Chromium with relays of two makes beside it.
+part_browser() {
+  local peers
+  # shellcheck source=bindings/tools.sh
+  source bindings/tools.sh
+  if ! command -v node > /dev/null || ! command -v npm > /dev/null || ! need_wasm_target || ! need_wasm_bindgen \
+    || ! need_wasm_pack || ! need chromium chromium || ! need chromedriver chromium-driver; then
+    skip "browser" "no node, npm, wasm32 target, clang, wasm-bindgen, wasm-pack, chromium or chromedriver"
+    return
+  fi
+  check "the core in WebAssembly" bash bindings/build-core.sh "$RELAYSYNC_CACHE/core"
+  check "clippy of the browser runtime" \
+    cargo clippy --locked --lib --no-default-features --features browser --target wasm32-unknown-unknown -- -D warnings
+  if ! cargo build --locked --bin relaysync || ! peers=$(tests/peers/build.sh npm); then
+    fail "building relays for the tests in Chromium"
+    return
+  fi
+  check "tests in Chromium" env WASM_BINDGEN_TEST_TIMEOUT=600 \
+    node tests/browser/run.mjs "${CARGO_TARGET_DIR:-target}/debug/relaysync" "$peers/relay.mjs" \
+    wasm-pack test --headless --chrome tests/browser -- --locked
+}
+
 # What pages are tested with: Debian's Chromium, npm packages from the cache, and the package, packed as it is published.
 page_tools() { # FOLDER… of npm packages, relative to the top
   local folder
@@ -260,6 +284,11 @@ page_tools() { # FOLDER… of npm packages, relative to the top
 }
 
 part_page() {
+  # For the relays of other makes.
+  if ! need python3 python3 || ! need make make || ! need g++ g++; then
+    skip "pages" "no python3, make or g++"
+    return
+  fi
   page_tools tests/page tests/page/packaging || return
   count_node "tests of the npm package" npm test --silent
   cargo build --locked --features testing --bin relaysync || { fail "building our relay service"; return; }

@@ -6,7 +6,7 @@ import { site } from '../../tests/page/support/site.mjs';
 
 /** The database has all when it grew no more for so long. */
 const SETTLE_MS = 3_000;
-const WARM_STARTS = 5;
+const WARM_STARTS = 3;
 
 /** How our relay is started: as it is by default, or so that it grants whatever is asked, as hardly any relay does. */
 const RELAYS = {
@@ -87,7 +87,6 @@ async function syncInPage({ relay, timeoutMs, settleMs }) {
 /** From `open` to the first event, and to the newest 50: the median of several, each in a page that was reloaded. */
 async function warmStarts(tab) {
   const runs = { first: [], newest: [], navigation: [] };
-  let eventsAfterReload;
   for (let run = 0; run < WARM_STARTS; run += 1) {
     for (const [name, limit] of [['first', 1], ['newest', 50]]) {
       await tab.reload();
@@ -98,7 +97,7 @@ async function warmStarts(tab) {
       if (found.events !== limit) return { error: `${found.events} of ${limit} events after a reload` };
     }
   }
-  eventsAfterReload = await tab.evaluate(() => globalThis.db.stored());
+  const eventsAfterReload = await tab.evaluate(() => globalThis.db.stored());
   return {
     eventsAfterReload,
     warmFirstMs: median(runs.first),

@@ -13,7 +13,7 @@ import { unpacked } from '../../tests/page/support/package.mjs';
 import { bundle, gzippedBytes } from './build.mjs';
 import { measure } from './measure.mjs';
 import { signatureLimit } from './signatures.mjs';
-import { table } from './table.mjs';
+import { summary, table } from './table.mjs';
 
 const OURS = 'relaysync';
 const CONTENDERS = [OURS, 'ndk', 'applesauce', 'nostr-tools', 'nostr-tools-wasm'];
@@ -55,6 +55,7 @@ try {
 
 console.log(table(results));
 if (limit) console.log(`\nsignatures alone, ${limit.workers} worker(s): ${Math.round(limit.perSecond)} a second`);
+console.log(summary(results, OURS, limit));
 if (options.json) writeFileSync(options.json, `${JSON.stringify({ limit, results }, undefined, 2)}\n`);
 
 /** What the page has loaded of the package's files. */

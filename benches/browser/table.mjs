@@ -26,6 +26,23 @@ export function table(results) {
   return [line(rows[0]), line(widths.map((width) => '-'.repeat(width))), ...rows.slice(1).map(line)].join('\n');
 }
 
+/**
+ * How `ours` stands to the fastest of the others, and to what checking signatures alone allows: a line for each size.
+ *
+ * @param {object[]} results
+ * @param {{ workers: number, perSecond: number } | undefined} limit
+ */
+export function summary(results, ours, limit) {
+  return results.filter(({ name }) => name === ours).map((row) => {
+    const others = results.filter(({ name, events, limits }) => name !== ours && events === row.events && limits === row.limits);
+    const fastest = others.reduce((best, other) => ((rate(other) ?? 0) > (rate(best) ?? 0) ? other : best), {});
+    const words = [];
+    if (limit) words.push(`${fixed(rate(row) / limit.perSecond, 1, 2)} of the signature limit`);
+    if (fastest.name) words.push(`${fixed(rate(row) / rate(fastest), 1, 1)} times ${fastest.name}, the fastest of the others`);
+    return `${row.events} events, ${row.limits} limits: ${words.join(', ')}`;
+  }).join('\n');
+}
+
 function rate({ eventsStored, wallMs }) {
   return eventsStored === undefined ? undefined : Math.round(eventsStored / (wallMs / 1_000));
 }

@@ -166,12 +166,12 @@ export interface RelayReport {
 export interface StorageInfo {
   /** Events held. */
   readonly events: number;
-  /** What they and their index take, in bytes; `null` in memory, where it is not counted. */
-  readonly bytes: number | null;
+  /** What they and their index take, in bytes. */
+  readonly bytes: number;
   /** The cap, in bytes; `null` for none. */
   readonly bytesMax: number | null;
-  /** Events removed to stay below the cap, since the database was opened. */
-  readonly pruned: number;
+  /** What is dated no later than this was removed to stay below the cap; in seconds since 1970, `null` if nothing was. */
+  readonly floorSecs: number | null;
   /** How writing goes. `full`: fetching pauses until there is room. */
   readonly state: StorageState;
   /** The failure, in words; `null` if there is none. */

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { rendererOf } from './support/browser.mjs';
+import { rendererOf, until } from './support/browser.mjs';
 import { ownRelay } from './support/relays.mjs';
 import { assertHeld, assertSame, finished, generated, stage, synced } from './support/stage.mjs';
 
@@ -19,7 +19,7 @@ test('without room the job waits, says so, and goes on when there is room again'
   const session = await context.newCDPSession(tab);
   await session.send('Storage.overrideQuotaForOrigin', { origin: url, quotaSize: QUOTA_BYTES });
   await tab.evaluate((options) => globalThis.follow(options), { relays: [relay.url] });
-  await tab.waitForFunction(async () => (await globalThis.db.storageInfo()).state === 'full', undefined, { timeout: 60_000 });
+  await until('the storage is full', () => tab.evaluate(async () => (await globalThis.db.storageInfo()).state === 'full'), 60_000);
   assert.ok(await tab.evaluate(() => globalThis.told.some(({ type, detail }) => type === 'storage' && detail.state === 'full')));
   const held = await tab.evaluate(() => globalThis.heldIds());
   assert.ok(held.length > 0 && held.length < 20_000, `${held.length} events`);

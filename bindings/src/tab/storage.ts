@@ -6,7 +6,7 @@ export async function storageInfo(core: object): Promise<StorageInfo> {
   const estimate = await storage?.estimate?.();
   const persisted = await storage?.persisted?.();
   return {
-    ...(core as Pick<StorageInfo, "events" | "bytes" | "bytesMax" | "pruned" | "state" | "message">),
+    ...(core as Pick<StorageInfo, "events" | "bytes" | "bytesMax" | "floorSecs" | "state" | "message">),
     usageBytes: estimate?.usage ?? null,
     quotaBytes: estimate?.quota ?? null,
     persisted: persisted ?? null,

@@ -113,7 +113,7 @@ export class FakeCore implements Core {
       case "import":
         return this.#import(request.text);
       case "storage":
-        return { events: this.disk.held.length, bytes: 0, bytesMax: null, pruned: 0, state: "ok", message: null };
+        return { events: this.disk.held.length, bytes: 0, bytesMax: null, floorSecs: null, state: "ok", message: null };
       case "close":
         return this.#close();
       default:

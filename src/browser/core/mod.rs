@@ -85,7 +85,7 @@ async fn open(options: &JsValue, host: &Host) -> Result<Core, Failure> {
         logs::begin(level).map_err(|reason| Failure::invalid(format!("log: {reason}")))?;
     }
     let seed = js::entropy().map_err(|thrown| Failure::internal(&js::words(&thrown)))?;
-    let config = BrowserConfig::default();
+    let config = options.browser;
     let place = match options.storage {
         Storage::Memory => Place::Memory(MemoryBacking::default()),
         Storage::IndexedDb => {

@@ -4,6 +4,7 @@ use wasm_bindgen::JsValue;
 
 use super::params::{Params, fault};
 use super::tuning;
+use crate::browser::BrowserConfig;
 use crate::browser::failure::Failure;
 use crate::job::JobsConfig;
 use crate::store::packed::Durability;
@@ -30,7 +31,9 @@ pub(super) struct Options {
     pub(super) bytes_max: Option<u64>,
     /// How much is logged; nothing, if it is not said.
     pub(super) log: Option<String>,
-    /// The bounds of jobs.
+    /// Bounds and timeouts of sockets and signatures.
+    pub(super) browser: BrowserConfig,
+    /// Bounds and timeouts of jobs.
     pub(super) jobs: JobsConfig,
 }
 
@@ -55,11 +58,11 @@ impl Options {
             }
         };
         let (bytes_max, log) = (params.optional_number("bytesMax")?, params.optional_text("log")?);
-        let mut jobs = tuning::defaults(verifies_elsewhere);
+        let (mut browser, mut jobs) = (BrowserConfig::default(), tuning::defaults(verifies_elsewhere));
         if let Some(config) = params.optional("config")? {
-            tuning::apply(&config, &mut jobs)?;
+            tuning::apply(Params::of(&config, "config")?, &mut browser, &mut jobs)?;
         }
         params.finish("options")?;
-        Ok(Self { name, storage, durability, bytes_max, log, jobs })
+        Ok(Self { name, storage, durability, bytes_max, log, browser, jobs })
     }
 }

@@ -1,6 +1,7 @@
 //! Reads what JavaScript gives, strictly: what is unknown or wrong is an error that names it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use js_sys::{Array, JSON, Object};
 use wasm_bindgen::prelude::*;
@@ -85,6 +86,24 @@ impl Params {
     pub(super) fn size(&mut self, name: &'static str) -> Result<Option<usize>, Failure> {
         let number = self.optional_number(name)?;
         Ok(number.map(|number| usize::try_from(number).unwrap_or(usize::MAX)))
+    }
+
+    /// Sets durations to a number of milliseconds, if it is there.
+    pub(super) fn set_duration<const N: usize>(
+        &mut self,
+        name: &'static str,
+        durations: [&mut Duration; N],
+    ) -> Result<(), Failure> {
+        if let Some(ms) = self.optional_number(name)? {
+            durations.into_iter().for_each(|duration| *duration = Duration::from_millis(ms));
+        }
+        Ok(())
+    }
+
+    /// Sets a number of things or bytes, if it is there.
+    pub(super) fn set_size(&mut self, name: &'static str, size: &mut usize) -> Result<(), Failure> {
+        *size = self.size(name)?.unwrap_or(*size);
+        Ok(())
     }
 
     /// Yes or no; may be left out.

@@ -1,10 +1,7 @@
 //! Bounds and timeouts that a page may set: `config` of the options.
 
-use std::time::Duration;
-
-use wasm_bindgen::JsValue;
-
 use super::params::Params;
+use crate::browser::BrowserConfig;
 use crate::browser::failure::Failure;
 use crate::engine::Config;
 use crate::job::JobsConfig;
@@ -13,7 +10,7 @@ use crate::job::JobsConfig;
 const VERIFY_EVENTS_MAX: usize = 512;
 
 /// The bounds of jobs in a browser. Frames come one by one there, so batches of signatures gather only while others are
-/// checked: as few are under way as keep everybody busy, one here or `verifies_elsewhere` one there as well.
+/// checked: as few are under way as keep everybody busy, one where they are checked here, two where workers do that.
 pub(super) fn defaults(verifies_elsewhere: bool) -> JobsConfig {
     let mut jobs = JobsConfig::default();
     each(&mut jobs, |config| {
@@ -23,43 +20,36 @@ pub(super) fn defaults(verifies_elsewhere: bool) -> JobsConfig {
     jobs
 }
 
-/// Sets what `config` names.
+/// Sets what `params` name. Durations are in milliseconds.
 ///
 /// # Errors
 /// Names what is unknown or wrong.
-pub(super) fn apply(config: &JsValue, jobs: &mut JobsConfig) -> Result<(), Failure> {
-    let mut params = Params::of(config, "config")?;
-    let mut time = |name| Ok::<_, Failure>(params.optional_number(name)?.map(Duration::from_millis));
-    let (base, most, floor) = (time("backoffBaseMs")?, time("backoffMaxMs")?, time("backoffFloorMs")?);
-    let (connect, stall, probe) = (time("connectTimeoutMs")?, time("stallMs")?, time("probeAfterMs")?);
-    let (store_base, store_most) = (time("storeRetryBaseMs")?, time("storeRetryMaxMs")?);
-    let (page, subscriptions) = (params.size("pageEvents")?, params.size("subscriptionsMax")?);
-    let attempts = params.size("attemptsMax")?.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-    params.finish("config")?;
-    each(jobs, |config| {
-        set(&mut config.backoff_base, base);
-        set(&mut config.backoff_max, most);
-        set(&mut config.backoff_floor, floor);
-        set(&mut config.connect_timeout, connect);
-        set(&mut config.stall, stall);
-        set(&mut config.probe_after, probe);
-        set(&mut config.page_events, page);
-        set(&mut config.subscriptions_max, subscriptions);
-        set(&mut config.attempts_max, attempts);
-    });
-    set(&mut jobs.failures_max, attempts);
-    set(&mut jobs.store_retry_base, store_base);
-    set(&mut jobs.store_retry_max, store_most);
-    Ok(())
+pub(super) fn apply(mut params: Params, browser: &mut BrowserConfig, jobs: &mut JobsConfig) -> Result<(), Failure> {
+    params.set_duration("connectTimeoutMs", [&mut browser.connect_timeout])?;
+    params.set_duration("infoTimeoutMs", [&mut browser.info_timeout])?;
+    params.set_duration("verifySliceMs", [&mut browser.verify_slice])?;
+    params.set_duration("publishTimeoutMs", [&mut browser.publish_timeout])?;
+    params.set_duration("statusIntervalMs", [&mut browser.status_interval])?;
+    params.set_size("frameBytesMax", &mut browser.frame_bytes_max)?;
+    params.set_size("outboundBytesMax", &mut browser.outbound_bytes_max)?;
+    params.set_size("verifyAtOnceMax", &mut browser.verify_at_once_max)?;
+    params.set_size("verifyHostEventsMin", &mut browser.verify_host_events_min)?;
+    params.set_size("jobsMax", &mut jobs.jobs_max)?;
+    params.set_size("onceAtATimeMax", &mut jobs.once_at_a_time_max)?;
+    params.set_duration("storeRetryMinMs", [&mut jobs.store_retry_base])?;
+    params.set_duration("storeRetryMaxMs", [&mut jobs.store_retry_max])?;
+    params.set_duration("proofValidMs", [&mut jobs.proof_valid_for])?;
+    let (live, once) = (&mut jobs.live, &mut jobs.once);
+    params.set_duration("backoffMinMs", [&mut live.backoff_base, &mut once.backoff_base])?;
+    params.set_duration("backoffMaxMs", [&mut live.backoff_max, &mut once.backoff_max])?;
+    params.set_duration("probeAfterMs", [&mut live.probe_after, &mut once.probe_after])?;
+    params.set_duration("answerTimeoutMs", [&mut live.stall, &mut once.stall])?;
+    params.set_duration("gapRetryMs", [&mut live.gap_retry_base])?;
+    params.set_duration("quickReconnectMaxMs", [&mut live.quick_reconnect_max])?;
+    params.finish("config")
 }
 
 fn each(jobs: &mut JobsConfig, change: impl Fn(&mut Config)) {
     change(&mut jobs.live);
     change(&mut jobs.once);
-}
-
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
 }

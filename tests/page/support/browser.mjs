@@ -1,8 +1,12 @@
 // Debian's Chromium with a profile of its own on disk: what is stored outlives a page, a tab and the browser.
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
 const ARGUMENTS = [
@@ -15,19 +19,19 @@ const ARGUMENTS = [
   '--disable-sync',
 ];
 
+const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
 /**
  * Starts Chromium.
  *
- * @param {{ arguments?: string[], profile?: string }} options `profile`: a folder that outlives this browser
+ * @param {{ arguments?: string[], plain?: boolean }} options `plain`: as users have it. Otherwise all tabs believe that
+ *   they are in front, and none is throttled.
  */
-export async function browser({ arguments: extra = [], profile } = {}) {
-  const folder = profile ?? mkdtempSync(join(tmpdir(), 'relaysync-profile-'));
-  const context = await chromium.launchPersistentContext(folder, {
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    headless: true,
-    args: [...ARGUMENTS, ...extra],
-  });
-  const system = await context.browser()?.newBrowserCDPSession();
+export async function browser({ arguments: extra = [], plain = false } = {}) {
+  const profile = mkdtempSync(join(tmpdir(), 'relaysync-profile-'));
+  const started = await (plain ? startPlain : startDriven)(profile, [...ARGUMENTS, ...extra]);
+  const { context } = started;
+  const system = await context.browser().newBrowserCDPSession();
   return {
     context,
     /** A new tab at an address, with what it said so far as `tab.words`. */
@@ -38,8 +42,39 @@ export async function browser({ arguments: extra = [], profile } = {}) {
       return processInfo.filter((process) => process.type === 'renderer').map((process) => process.id);
     },
     stop: async () => {
-      await context.close();
-      if (!profile) rmSync(folder, { recursive: true, force: true });
+      await started.stop(system);
+      // Its last processes may still write.
+      await rm(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    },
+  };
+}
+
+async function startDriven(profile, args) {
+  const context = await chromium.launchPersistentContext(profile, { executablePath: EXECUTABLE, headless: true, args });
+  return { context, stop: () => context.close() };
+}
+
+async function startPlain(profile, args) {
+  const child = spawn(EXECUTABLE, [...args, '--headless=new', '--remote-debugging-port=0', `--user-data-dir=${profile}`, 'about:blank'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  const lines = createInterface({ input: child.stderr });
+  const endpoint = await new Promise((resolve, reject) => {
+    lines.on('line', (line) => {
+      const found = /DevTools listening on (ws:\S+)/.exec(line);
+      if (found) resolve(found[1]);
+    });
+    child.once('exit', (status) => reject(new Error(`Chromium ended with ${status}`)));
+    child.once('error', reject);
+  });
+  const connection = await chromium.connectOverCDP(endpoint, { noDefaults: true });
+  return {
+    context: connection.contexts()[0],
+    stop: async (system) => {
+      const ended = once(child, 'exit');
+      await system.send('Browser.close');
+      await ended;
+      await connection.close();
     },
   };
 }

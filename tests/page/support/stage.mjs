@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { browser } from './browser.mjs';
+import { browser, until } from './browser.mjs';
 import { readEvents, sample } from './events.mjs';
 import { unpacked } from './package.mjs';
 import { site } from './site.mjs';
@@ -18,12 +18,12 @@ export const HASTY = { heartbeatMs: 300, leaderSilenceMs: 1_500, pingAnswerMs: 7
  * A browser and a site; both end with the test.
  *
  * @param {import('node:test').TestContext} test
- * @param {{ headers?: Record<string, string>, arguments?: string[] }} options
+ * @param {{ headers?: Record<string, string>, plain?: boolean }} options `plain`: see {@link browser}
  */
-export async function stage(test, { headers, arguments: extra } = {}) {
+export async function stage(test, { headers, plain } = {}) {
   const served = await site({ folders: { '/': pages, '/relaysync/': join(unpacked(), 'bindings/dist') }, headers });
   test.after(() => served.stop());
-  const chromium = await browser({ arguments: extra });
+  const chromium = await browser({ plain });
   test.after(() => chromium.stop());
   return {
     ...chromium,
@@ -62,7 +62,7 @@ export async function synced(tab, options) {
 /** Waits for the end of a job that was started. */
 export async function finished(tab) {
   const { report } = await tab.evaluate(() => globalThis.followed());
-  await tab.waitForFunction(() => globalThis.heard.ended || globalThis.heard.error, undefined, { timeout: 60_000 });
+  await until('all is read', () => tab.evaluate(() => globalThis.heard.ended || globalThis.heard.error), 60_000);
   const heard = await tab.evaluate(() => globalThis.heard);
   assert.equal(heard.error, undefined);
   return { report, heard };
