@@ -5,7 +5,6 @@ use std::pin::pin;
 use futures_util::poll;
 use gloo_timers::future::TimeoutFuture;
 use indexed_db_futures::database::Database;
-use indexed_db_futures::prelude::*;
 use relaysync::browser::idb::IndexedDb;
 use relaysync::store::packed::{Condition, PackedFault, PackedStore};
 use relaysync::store::{Outcome, Store};
