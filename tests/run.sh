@@ -133,6 +133,8 @@ part_fmt() {
     cargo fmt --check --manifest-path tests/wasm_sim/Cargo.toml -- --config-path rustfmt.toml
   check "cargo fmt of the tests in browsers" \
     cargo fmt --check --manifest-path tests/browser/Cargo.toml -- --config-path rustfmt.toml
+  check "cargo fmt of the tests of the store in browsers" \
+    cargo fmt --check --manifest-path tests/browser_store/Cargo.toml -- --config-path rustfmt.toml
 }
 
 part_clippy() {
@@ -256,6 +258,8 @@ part_browser() {
   check "the core in WebAssembly" bash bindings/build-core.sh "$RELAYSYNC_CACHE/core"
   check "clippy of the browser runtime" \
     cargo clippy --locked --lib --no-default-features --features browser --target wasm32-unknown-unknown -- -D warnings
+  check "the store over IndexedDB in Chromium" env WASM_BINDGEN_TEST_TIMEOUT=600 \
+    wasm-pack test --headless --chrome tests/browser_store --locked
   if ! cargo build --locked --bin relaysync || ! peers=$(tests/peers/build.sh npm); then
     fail "building relays for the tests in Chromium"
     return

@@ -6,6 +6,7 @@ mod events;
 mod files;
 mod kill;
 mod model;
+mod pool;
 mod random;
 
 use relaysync::native::store::{NativeStore, NativeStoreConfig};

@@ -2,7 +2,8 @@
 
 use std::task::Context;
 
-use relaysync::store::packed::{Condition, PackedFault, PackedStore};
+use relaysync::store::packed::backing::Shelf;
+use relaysync::store::packed::{Condition, PackedConfig, PackedFault, PackedStore};
 use relaysync::store::{Outcome, Store};
 
 use crate::block_on;
@@ -96,6 +97,52 @@ fn who_was_deposed_writes_nothing_more() {
         assert_eq!(first.condition(), Condition::Deposed);
         assert_eq!(backing.records.alter(|records| records.clone()), before);
         assert_eq!(commit(&second, &[draft(3, 30)]).await, [Outcome::Stored]);
+    });
+}
+
+#[test]
+fn who_was_deposed_is_told_so_when_reading_too() {
+    block_on(async {
+        let backing = Faulty::default();
+        let fill = open(&backing).await;
+        for number in 0..40 {
+            commit(&fill, &[draft(number, 10 + u64::from(number))]).await;
+        }
+        let first = PackedStore::open(backing.clone(), PackedConfig { cache_bytes_max: 0, ..small() }).await.unwrap();
+        let second = open(&backing).await;
+        // What the first has known the last segment by is packed anew, and so is the one of which an event is deleted.
+        let deletion = draft(100, 100).kind(5).tag("e", &relaysync::protocol::hex::encode(&id_of(0)));
+        commit(&second, &[deletion]).await;
+        for _ in 0..2 {
+            let error = first.query(question("{}")).await.unwrap_err();
+            assert_eq!(error.fault, PackedFault::Deposed);
+            assert_eq!(first.condition(), Condition::Deposed);
+        }
+        let deletion = draft(101, 101).kind(5).tag("e", &relaysync::protocol::hex::encode(&id_of(0)));
+        assert_eq!(fault_of(&first, &[deletion]).await, PackedFault::Deposed);
+    });
+}
+
+#[test]
+fn a_committer_that_was_deposed_is_not_told_of_damage() {
+    block_on(async {
+        let backing = Faulty::default();
+        commit(&open(&backing).await, &[draft(1, 10)]).await;
+        let first = PackedStore::open(backing.clone(), PackedConfig { cache_bytes_max: 0, ..small() }).await.unwrap();
+        commit(&open(&backing).await, &[draft(2, 20)]).await;
+        assert_eq!(fault_of(&first, &[draft(3, 30)]).await, PackedFault::Deposed);
+    });
+}
+
+#[test]
+fn a_segment_that_is_missing_is_damage_where_nobody_else_has_opened_the_store() {
+    block_on(async {
+        let backing = Faulty::default();
+        commit(&open(&backing).await, &[draft(1, 10)]).await;
+        let store = open(&backing).await;
+        backing.records.alter(|records| records.retain(|name, _| name.shelf != Shelf::Segments));
+        let error = store.query(question("{}")).await.unwrap_err();
+        assert!(matches!(error.fault, PackedFault::Damaged(_)), "{error}");
     });
 }
 

@@ -1,6 +1,7 @@
 //! A backing in memory that fails as it is told to.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -26,9 +27,21 @@ pub(crate) enum Fault {
 pub(crate) struct Faulty {
     pub(crate) records: MemoryBacking,
     faults: Arc<Mutex<VecDeque<Fault>>>,
+    /// The bytes of the largest write.
+    largest_write: Arc<AtomicUsize>,
 }
 
 impl Faulty {
+    /// No more of the faults that were planned.
+    pub(crate) fn forgive(&self) {
+        self.faults.lock().unwrap().clear();
+    }
+
+    /// The bytes of the largest write since this was asked last.
+    pub(crate) fn largest_write(&self) -> usize {
+        self.largest_write.swap(0, Ordering::Relaxed)
+    }
+
     /// What happens to the next writes.
     pub(crate) fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         self.faults.lock().unwrap().extend(faults);
@@ -49,6 +62,8 @@ impl Backing for Faulty {
     }
 
     async fn write(&self, write: Write) -> Result<(), BackingError> {
+        let bytes = write.puts.iter().map(|(_, bytes)| bytes.len()).sum();
+        self.largest_write.fetch_max(bytes, Ordering::Relaxed);
         let fault = self.faults.lock().unwrap().pop_front();
         match fault {
             None | Some(Fault::Lost { is_written: true } | Fault::Hangs { is_written: true }) => {

@@ -7,6 +7,11 @@ mod behaviours;
 mod events;
 mod faults;
 mod faulty;
+#[path = "../store_conformance/model.rs"]
+mod model;
+#[path = "../store_conformance/pool.rs"]
+mod pool;
+mod random;
 mod space;
 
 use std::pin::pin;

@@ -1,6 +1,7 @@
 //! A store with a size cap: the oldest go first, and nobody is told that the copy is complete.
 
 use relaysync::protocol::{FilterKey, RelayUrl, Window};
+use relaysync::store::packed::backing::Shelf;
 use relaysync::store::packed::{PackedConfig, PackedStore};
 use relaysync::store::{Batch, Coverage, Method, Outcome, Proof, Store};
 
@@ -48,4 +49,93 @@ fn the_oldest_go_first_and_marks_are_cut() {
             assert_eq!(select(&store, r#"{"kinds":[1]}"#).await, kept);
         }
     });
+}
+
+/// Commits of ten events whose dates have nothing to do with the order in which they come.
+async fn fill_mixed(store: &PackedStore<Faulty>, events: u32) {
+    for first in (0..events).step_by(10) {
+        let drafts: Vec<Draft> =
+            (first..first + 10).map(|n| draft(n, 1_000_000 + u64::from(n) * 7919 % u64::from(events))).collect();
+        commit(store, &drafts).await;
+    }
+}
+
+#[test]
+fn pruning_takes_no_more_than_there_is_too_much_of() {
+    block_on(async {
+        let config = PackedConfig { bytes_max: Some(200_000), ..small() };
+        let store = PackedStore::open(Faulty::default(), config).await.unwrap();
+        let mut after_first = None;
+        for first in (0..1_000).step_by(10) {
+            let drafts: Vec<Draft> =
+                (first..first + 10).map(|n| draft(n, 1_000_000 + u64::from(n) * 7919 % 1_000)).collect();
+            let before = store.usage();
+            commit(&store, &drafts).await;
+            let usage = store.usage();
+            if usage.floor_secs.is_some() {
+                after_first.get_or_insert(before.events);
+                let lost = (before.events + 10).saturating_sub(usage.events);
+                assert!(lost <= 40, "{lost} went for ten that came: {usage:?}");
+            }
+        }
+        let (held, full) = (store.usage().events, after_first.expect("there was too much"));
+        assert!(held * 2 > full, "{held} are held, of {full} for which there was room");
+        assert!(store.usage().bytes < 260_000, "{:?}", store.usage());
+    });
+}
+
+#[test]
+fn memory_of_what_is_gone_does_not_drive_out_what_is_held() {
+    block_on(async {
+        let config = PackedConfig { bytes_max: Some(60_000), ..small() };
+        let store = PackedStore::open(Faulty::default(), config).await.unwrap();
+        fill_mixed(&store, 4_000).await;
+        let usage = store.usage();
+        assert!(usage.events > 50, "{usage:?}");
+        assert!(usage.bytes < 80_000, "{usage:?}");
+    });
+}
+
+#[test]
+fn one_commit_packs_no_more_anew_than_it_may() {
+    block_on(async {
+        let backing = Faulty::default();
+        let config = PackedConfig { repack_bytes_max: 6_000, ..small() };
+        let store = PackedStore::open(backing.clone(), config.clone()).await.unwrap();
+        for first in (0..400).step_by(4) {
+            let drafts: Vec<Draft> =
+                (first..first + 4).map(|n| draft(n, 10).by(if n % 4 == 0 { 2 } else { 1 })).collect();
+            commit(&store, &drafts).await;
+        }
+        backing.largest_write();
+        let segments = store.usage().segments;
+        commit(&store, &[draft(1_000, 100).by(2).kind(62).tag("relay", "ALL_RELAYS")]).await;
+        assert_eq!(count(&store, &[r#"{"kinds":[1]}"#]).await, 300, "nobody finds them");
+        let mut store = store;
+        for round in 0..segments {
+            if bodies_of(&backing, 2) == 1 {
+                break;
+            }
+            if round % 5 == 4 {
+                store = PackedStore::open(backing.clone(), config.clone()).await.unwrap();
+            }
+            commit(&store, &[]).await;
+            assert_eq!(count(&store, &[r#"{"kinds":[1]}"#]).await, 300);
+        }
+        assert_eq!(bodies_of(&backing, 2), 1, "the request alone is left of its author");
+        // The run of the vanish request and merged runs are written, too.
+        let index = usize::try_from(store.usage().index_bytes).unwrap();
+        let written = backing.largest_write();
+        assert!(written < index + 20_000, "{written} bytes in one commit, of them index up to {index}");
+        assert_eq!(select(&store, r#"{"kinds":[1],"limit":1000}"#).await.len(), 300);
+    });
+}
+
+/// How many bodies of events of an author are in the segments.
+fn bodies_of(backing: &Faulty, author: u8) -> usize {
+    let key = format!(r#""pubkey":"{}""#, relaysync::protocol::hex::encode(&author_of(author)));
+    backing.records.alter(|records| {
+        let segments = records.iter().filter(|(name, _)| name.shelf == Shelf::Segments);
+        segments.map(|(_, bytes)| String::from_utf8_lossy(bytes).matches(&key).count()).sum()
+    })
 }

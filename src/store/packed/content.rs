@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::cache::Cache;
 use super::fates::Fates;
 use super::layout::{Contexts, Meta, SegmentName};
+use super::ragged::Ragged;
 use super::run::Run;
 use super::segment::Segment;
 use crate::protocol::{FilterKey, RelayUrl};
@@ -28,6 +29,7 @@ pub(super) struct Content {
     pub(super) fates: Fates,
     /// By their first numbers.
     pub(super) segments: BTreeMap<Sequence, SegmentName>,
+    pub(super) ragged: Ragged,
     pub(super) coverage: BTreeMap<(RelayUrl, FilterKey), Coverage>,
     pub(super) contexts: Contexts,
     pub(super) swept_secs: u64,
@@ -37,12 +39,6 @@ impl Content {
     /// The segment that has the body of an event, if it has one.
     pub(super) fn segment_of(&self, sequence: Sequence) -> Option<&SegmentName> {
         self.segments.range(..=sequence).next_back().map(|(_, name)| name).filter(|name| sequence <= name.last)
-    }
-
-    /// How many bodies of a segment are of events that are gone.
-    pub(super) fn dead(&self, name: &SegmentName) -> u64 {
-        let held = (name.last - name.first + 1).saturating_sub(self.fates.gone(name.first, name.last));
-        u64::from(name.bodies).saturating_sub(held)
     }
 
     /// What segments and index take in the backing; marks and fates are small.

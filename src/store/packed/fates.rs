@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::layout::SegmentName;
 use crate::store::Outcome;
 use crate::store::entry::Sequence;
 use crate::store::tables::Damaged;
@@ -35,6 +36,12 @@ impl Fates {
             gone += block[start..end].iter().filter(|byte| **byte != 0).count() as u64;
         }
         gone
+    }
+
+    /// How many bodies of a segment are of events that are gone.
+    pub(super) fn dead(&self, name: &SegmentName) -> u64 {
+        let held = (name.last - name.first + 1).saturating_sub(self.gone(name.first, name.last));
+        u64::from(name.bodies).saturating_sub(held)
     }
 
     /// Notes fates, and names the blocks that have changed.

@@ -12,6 +12,7 @@ use super::backing::{Contents, EPOCH, Name, epoch_of};
 use super::build;
 use super::content::Content;
 use super::layout::{self, FORMAT, Kind, META, Meta, SegmentName};
+use super::ragged;
 use super::record;
 use super::run::{Made, Run};
 use super::segment::Segment;
@@ -53,6 +54,7 @@ pub(super) fn restore(contents: Contents) -> Result<Restored, PackedFault> {
             SegmentName::parse(name).ok_or_else(|| Damaged { what: format!("the name of segment {name}") })?;
         restored.content.segments.insert(segment.first, segment);
     }
+    restored.content.ragged = ragged::found(&restored.content);
     Ok(restored)
 }
 

@@ -46,7 +46,7 @@ impl Run {
             .checked_add(postings.checked_mul(4)?)?;
         let run = Self { number, content, rows, keys };
         // What the parts say of each other holds, as a record is written whole: its checksum stands for that.
-        (bytes == run.content.len() && run.ends().last().map_or(0, |end| number_of(end)) == postings).then_some(run)
+        (bytes == run.content.len() && run.ends().last().map_or(0, number_of) == postings).then_some(run)
     }
 
     pub(super) fn rows(&self) -> usize {

@@ -11,14 +11,17 @@ use super::content::{Content, Loaded};
 use super::fates::Fates;
 use super::layout::{self, META, Meta, SegmentName};
 use super::prune;
+use super::ragged::{self, Ragged};
 use super::run::Run;
 use super::segment::{Packed, Packer, Segment};
-use crate::store::entry::{Rank, Sequence};
+use crate::store::entry::Rank;
 use crate::store::tables::{Changes, Damaged};
 use crate::store::{Coverage, Outcome};
 
 /// What the index takes for an event, about.
 const INDEX_BYTES: u64 = 150;
+/// So many rows of a run tell how much of it was pruned.
+const ROWS_SAMPLED: usize = 1024;
 
 /// A commit that is to be made.
 #[derive(Debug)]
@@ -27,10 +30,11 @@ pub(super) struct Draft {
     fates: Fates,
     fate_blocks: Vec<u64>,
     floor_secs: Option<u64>,
+    ragged: Ragged,
     /// Segments that nothing is left of.
     dead: Vec<SegmentName>,
     /// Segments that are to be packed anew, without what is gone.
-    ragged: Vec<SegmentName>,
+    due: Vec<SegmentName>,
     /// The last segment, if it is small: what is new is put behind it.
     tail: Option<SegmentName>,
 }
@@ -39,32 +43,25 @@ impl Draft {
     /// What is to be done for `changes`.
     pub(super) fn new(content: &Content, mut changes: Changes, config: &PackedConfig) -> Self {
         refuse_pruned(&mut changes, content.meta.floor_secs);
-        let mut fates = content.fates.clone();
+        let (mut fates, mut ragged) = (content.fates.clone(), content.ragged.clone());
         fates.extend(&changes.fates);
-        let pruned = prune::oldest(content, &fates, excess(content, &changes, config));
+        ragged::note(&mut ragged, content, &fates, &changes.fates);
+        let pruned = prune::oldest(content, &fates, excess(content, &ragged, &changes, config));
         changes.fates.extend(&pruned.fates);
         let fate_blocks = fates.extend(&changes.fates);
-        let changed = Content { fates: fates.clone(), ..Content::default() };
-        let (mut dead, mut ragged) = (Vec::new(), Vec::new());
-        for (name, urgent) in touched(content, &changes.fates) {
-            match changed.dead(&name) {
-                0 => {}
-                bodies if bodies == u64::from(name.bodies) => dead.push(name),
-                bodies if urgent || bodies * 4 >= u64::from(name.bodies) => ragged.push(name),
-                _ => {}
-            }
-        }
+        ragged::note(&mut ragged, content, &fates, &pruned.fates);
+        let (dead, mut due) = ragged::due(&ragged, content, config);
         let last = content.segments.last_key_value().map(|(_, name)| *name);
         let is_small = |name: &SegmentName| (name.bytes as usize) < config.tail_bytes_max && !dead.contains(name);
         let tail = last.filter(|name| is_small(name) && !changes.held.is_empty());
-        ragged.retain(|name| Some(*name) != tail);
+        due.retain(|name| Some(*name) != tail);
         let floor_secs = pruned.floor_secs.or(content.meta.floor_secs);
-        Self { changes, fates, fate_blocks, floor_secs, dead, ragged, tail }
+        Self { changes, fates, fate_blocks, floor_secs, ragged, dead, due, tail }
     }
 
     /// Is there nothing to write?
     pub(super) fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.changes.is_empty() && self.dead.is_empty() && self.due.is_empty()
     }
 
     /// One outcome an event of the batch.
@@ -74,7 +71,7 @@ impl Draft {
 
     /// The segments that must be read first.
     pub(super) fn needs(&self) -> impl Iterator<Item = &SegmentName> {
-        self.ragged.iter().chain(&self.tail)
+        self.due.iter().chain(&self.tail)
     }
 
     /// Works out what is to be written.
@@ -122,7 +119,7 @@ impl Draft {
 
     fn pack(&self, loaded: &Loaded, config: &PackedConfig) -> Result<Vec<Packed>, Damaged> {
         let mut packed = Vec::new();
-        for name in &self.ragged {
+        for name in &self.due {
             let mut packer = Packer::new(usize::MAX);
             self.repack(name, loaded, &mut packer)?;
             packed.extend(packer.finish());
@@ -154,6 +151,10 @@ impl Draft {
         let mut runs = content.runs.clone();
         let mut entries = std::mem::take(&mut self.changes.entries);
         entries.extend(std::mem::take(&mut self.changes.points));
+        if is_crowded(&runs, config) {
+            // It would be given up again.
+            entries.retain(|entry| self.fates.of(entry.rank().sequence()) != Some(Outcome::Pruned));
+        }
         let kept = |rank: &Rank| match self.fates.of(rank.sequence()) {
             None => Kept::All,
             Some(_) => Kept::Trace,
@@ -189,13 +190,16 @@ impl Draft {
     /// A run with much memory of what was pruned, where the index has outgrown its part of the room: the floor is memory
     /// enough.
     fn forgettable(&self, runs: &[Arc<Run>], config: &PackedConfig) -> Option<Arc<Run>> {
-        let bytes: u64 = runs.iter().map(|run| run.bytes() as u64).sum();
-        if bytes <= config.bytes_max? / 2 {
+        if !is_crowded(runs, config) {
             return None;
         }
-        let largest = runs.iter().max_by_key(|run| run.bytes())?;
-        let is_pruned = |row: &usize| self.fates.of(largest.rank(*row).sequence()) == Some(Outcome::Pruned);
-        ((0..largest.rows()).filter(is_pruned).count() * 4 >= largest.rows()).then(|| largest.clone())
+        let is_worth_it = |run: &&Arc<Run>| {
+            // A sample says enough, and each commit asks.
+            let rows = || (0..run.rows()).step_by(run.rows() / ROWS_SAMPLED + 1);
+            let is_pruned = |row: &usize| self.fates.of(run.rank(*row).sequence()) == Some(Outcome::Pruned);
+            rows().filter(is_pruned).count() * 4 >= rows().count().max(1)
+        };
+        runs.iter().filter(is_worth_it).max_by_key(|run| run.bytes()).cloned()
     }
 
     /// The marks that change; those without windows go.
@@ -217,6 +221,12 @@ fn replace(runs: &mut Vec<Arc<Run>>, inputs: &[Arc<Run>], merged: &Run) {
     runs.push(Arc::new(merged.clone()));
 }
 
+/// Has the index outgrown its part of the room?
+fn is_crowded(runs: &[Arc<Run>], config: &PackedConfig) -> bool {
+    let bytes: u64 = runs.iter().map(|run| run.bytes() as u64).sum();
+    config.bytes_max.is_some_and(|bytes_max| bytes > bytes_max / 2)
+}
+
 /// What comes and is older than what was pruned is not stored at all.
 fn refuse_pruned(changes: &mut Changes, floor_secs: Option<u64>) {
     let Some(floor) = floor_secs else { return };
@@ -229,23 +239,15 @@ fn refuse_pruned(changes: &mut Changes, floor_secs: Option<u64>) {
     }
 }
 
-/// By how much the store is larger than it should be, with what comes.
-fn excess(content: &Content, changes: &Changes, config: &PackedConfig) -> u64 {
+/// By how much the store is larger than it should be, with what comes. Bodies that are dead already are no reason to prune
+/// more: they go when their segments are packed anew. Nor is an index that is large with the memory of what is gone.
+fn excess(content: &Content, ragged: &Ragged, changes: &Changes, config: &PackedConfig) -> u64 {
     let Some(bytes_max) = config.bytes_max else { return 0 };
-    let incoming: u64 = changes.held.values().map(|event| event.json().len() as u64 + INDEX_BYTES).sum();
-    (content.bytes() + incoming).saturating_sub(bytes_max).min(config.prune_bytes_max)
-}
-
-/// The segments that have bodies of these events. True: what their authors took back must not stay in it.
-fn touched(content: &Content, fates: &BTreeMap<Sequence, Outcome>) -> Vec<(SegmentName, bool)> {
-    let mut touched: BTreeMap<Sequence, (SegmentName, bool)> = BTreeMap::new();
-    for (sequence, fate) in fates {
-        if let Some(name) = content.segment_of(*sequence) {
-            touched.entry(name.first).or_insert((*name, false)).1 |=
-                matches!(fate, Outcome::Deleted | Outcome::Vanished);
-        }
-    }
-    touched.into_values().collect()
+    let comes = changes.held.iter().filter(|(sequence, _)| !changes.fates.contains_key(sequence));
+    let incoming: u64 = comes.map(|(_, event)| event.json().len() as u64 + INDEX_BYTES).sum();
+    let bodies = (content.segments_bytes() + incoming).saturating_sub(ragged::dead_bytes(ragged, content));
+    let over_all = (bodies + content.runs_bytes()).saturating_sub(bytes_max);
+    over_all.min(bodies.saturating_sub(bytes_max / 2)).min(config.prune_bytes_max)
 }
 
 /// A commit, to be written and then applied.
@@ -265,8 +267,10 @@ impl Step {
     pub(super) fn apply(self, content: &mut Content, cache: &mut Cache) {
         let Self { meta, runs, removed, packed, marks, draft, .. } = self;
         (content.meta, content.runs, content.fates) = (meta, runs, draft.fates);
+        content.ragged = draft.ragged;
         for name in removed {
             content.segments.remove(&name.first);
+            content.ragged.remove(&name.first);
             cache.remove(&name.text());
         }
         for Packed { name, segment, .. } in packed {

@@ -78,6 +78,17 @@ pub enum Condition {
     Failed(String),
 }
 
+impl Condition {
+    fn after(commit: &Result<Vec<Outcome>, PackedFault>) -> Self {
+        match commit {
+            Ok(_) => Self::Good,
+            Err(PackedFault::Quota(detail)) => Self::Full(detail.clone()),
+            Err(PackedFault::Deposed) => Self::Deposed,
+            Err(fault) => Self::Failed(fault.to_string()),
+        }
+    }
+}
+
 /// What a store takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
@@ -134,7 +145,7 @@ impl<B: Backing> PackedStore<B> {
         let state = self.inner.state();
         let content = &state.content;
         let rows: u64 = content.runs.iter().map(|run| run.rows() as u64).sum();
-        let held: u64 = content.segments.values().map(|name| u64::from(name.bodies) - content.dead(name)).sum();
+        let held: u64 = content.segments.values().map(|name| u64::from(name.bodies) - content.fates.dead(name)).sum();
         Usage {
             events: held,
             gone: rows.saturating_sub(held),
@@ -148,6 +159,9 @@ impl<B: Backing> PackedStore<B> {
 
     async fn ask<R>(&self, ask: impl Fn(&View<'_>) -> Result<R, Damaged>) -> Result<R, PackedError> {
         let result = self.inner.ask(ask, true).await;
+        if let Err(PackedFault::Deposed) = &result {
+            self.inner.note(Condition::Deposed);
+        }
         result.map_err(|fault| PackedError { name: self.inner.name.clone(), fault })
     }
 }
@@ -254,10 +268,10 @@ impl<B: Backing> Inner<B> {
                     }
                     // It was packed anew since.
                     None if !self.has(&name) => {}
-                    // By a commit of which is not known what became.
+                    // By a commit of which is not known what became, or by whoever opened the store since.
                     None if may_refresh => {
                         may_refresh = false;
-                        self.refresh(&mut *self.writer.lock().await).await?;
+                        self.reload(&mut *self.writer.lock().await).await?;
                     }
                     None => return Err(PackedFault::Damaged(format!("segment {} is missing", name.text()))),
                 }
@@ -289,9 +303,11 @@ impl<B: Backing> Inner<B> {
 
     /// Reads everything again, if it is not known what is written.
     async fn refresh(&self, writer: &mut Writer) -> Result<(), PackedFault> {
-        if !writer.is_stale {
-            return Ok(());
-        }
+        if writer.is_stale { self.reload(writer).await } else { Ok(()) }
+    }
+
+    /// Reads everything again.
+    async fn reload(&self, writer: &mut Writer) -> Result<(), PackedFault> {
         let restored = restore::restore(self.backing.load().await?)?;
         if restored.epoch != self.epoch {
             writer.is_deposed = true;
@@ -300,9 +316,8 @@ impl<B: Backing> Inner<B> {
         if restored.has_lost_runs {
             return Err(PackedFault::Damaged("a run of the index: open the store again".to_owned()));
         }
-        let mut state = self.state();
-        let swept_secs = state.content.swept_secs;
-        state.content = Content { swept_secs, ..restored.content };
+        // Nothing of it counts as swept: what was written unnoticed may have expired by a clock that went back since.
+        self.state().content = restored.content;
         writer.is_stale = false;
         Ok(())
     }
@@ -313,14 +328,25 @@ impl<B: Backing> Inner<B> {
             return Err(PackedFault::Deposed);
         }
         self.refresh(&mut writer).await?;
+        match self.work_out(batch).await {
+            Ok((outcomes, None)) => Ok(outcomes),
+            Ok((outcomes, Some(step))) => self.write(&mut writer, step).await.map(|()| outcomes),
+            Err(fault) => {
+                // What is missing may have been packed anew by whoever opened the store since.
+                if matches!(fault, PackedFault::Damaged(_)) {
+                    self.reload(&mut writer).await?;
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    /// What is to be written, if anything is.
+    async fn work_out(&self, batch: Batch) -> Result<(Vec<Outcome>, Option<Step>), PackedFault> {
         let mut draft = self.draft(batch).await?;
         let outcomes = draft.take_outcomes();
-        if draft.is_empty() {
-            return Ok(outcomes);
-        }
-        let step = self.step(draft).await?;
-        self.write(&mut writer, step).await?;
-        Ok(outcomes)
+        let step = if draft.is_empty() { None } else { Some(self.step(draft).await?) };
+        Ok((outcomes, step))
     }
 
     async fn draft(&self, batch: Batch) -> Result<Draft, PackedFault> {
@@ -372,13 +398,7 @@ impl<B: Backing> Inner<B> {
     }
 
     /// Tells those who listen.
-    fn note(&self, result: &Result<Vec<Outcome>, PackedFault>) {
-        let condition = match result {
-            Ok(_) => Condition::Good,
-            Err(PackedFault::Quota(detail)) => Condition::Full(detail.clone()),
-            Err(PackedFault::Deposed) => Condition::Deposed,
-            Err(fault) => Condition::Failed(fault.to_string()),
-        };
+    fn note(&self, condition: Condition) {
         let mut state = self.state();
         if state.condition != condition {
             state.condition = condition.clone();
@@ -400,7 +420,7 @@ impl<B: Backing> Store for PackedStore<B> {
 
     async fn commit(&self, batch: Batch) -> Result<Vec<Outcome>, PackedError> {
         let result = self.inner.commit(batch).await;
-        self.inner.note(&result);
+        self.inner.note(Condition::after(&result));
         result.map_err(|fault| PackedError { name: self.inner.name.clone(), fault })
     }
 
