@@ -266,7 +266,7 @@ part_browser() {
   fi
   check "tests in Chromium" env WASM_BINDGEN_TEST_TIMEOUT=600 \
     node tests/browser/run.mjs "${CARGO_TARGET_DIR:-target}/debug/relaysync" "$peers/relay.mjs" \
-    wasm-pack test --headless --chrome tests/browser -- --locked
+    wasm-pack test --headless --chrome tests/browser --locked
 }
 
 # What pages are tested with: Debian's Chromium, npm packages from the cache, and the package, packed as it is published.
