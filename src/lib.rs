@@ -30,6 +30,9 @@
 //!   operator says of them is kept by `native::control`.
 //! - [`serve`] is the other side: a relay, without sockets. `native` (feature) binds everything to tokio, sockets and
 //!   files, holds relays to their [`peer::TlsTerms`], has the daemon (`native::daemon`) and the `relaysync` program.
+//! - `browser` (feature, for WebAssembly only) binds everything to WebSockets, timers and IndexedDB, checks signatures many at
+//!   a time, and is what the npm package in `bindings/` is made of. Its store, [`store::packed`], keeps few large records
+//!   over anything that keeps named bytes, and can be tested without a browser.
 //! - `sim` (feature `testing`) runs engines and relays in one thread and in virtual time, with every fault that can be
 //!   thought of. Everything said here is checked there.
 //!
@@ -160,7 +163,8 @@
 //! # Features
 //!
 //! `native` (default): tokio, sockets, TLS, the store on disk, the program. `testing`: generated events, the simulation,
-//! faults put into the engine on purpose and, with `native`, `relaysync sim`. `browser` is reserved. With none of them
+//! faults put into the engine on purpose and, with `native`, `relaysync sim`. `browser`, for WebAssembly:
+//! WebSockets, IndexedDB and what JavaScript sees (`browser`, and `bindings/`). With none of them
 //! the IO-free core builds, for `wasm32-unknown-unknown` too.
 
 #[cfg(all(feature = "browser", target_family = "wasm"))]
