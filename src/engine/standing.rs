@@ -11,6 +11,8 @@ pub struct Standing {
     pub report: RelayReport,
     /// Has everything that is wanted come to its end, with or without gaps, and has discovery nothing more to hand out?
     pub settled: bool,
+    /// Up to when, in seconds since 1970, all that is followed there was followed without a break, if it was.
+    pub followed_secs: Option<u64>,
     /// The caller's filters, one by one; those that discovery makes are in the report alone.
     pub filters: Vec<FilterStanding>,
 }
@@ -28,6 +30,9 @@ pub struct FilterStanding {
     pub gaps_dropped: u64,
     /// The access rules keep some of it from being synced.
     pub denied: bool,
+    /// Up to when, in seconds since 1970, what is dated newest is proven: as of when the relay was asked, or up to when it
+    /// was followed since. `None` while nothing is.
+    pub followed_secs: Option<u64>,
 }
 
 impl FilterStanding {

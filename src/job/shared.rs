@@ -11,6 +11,7 @@ use super::{JobError, JobReport, JobsConfig};
 use crate::engine::{Notice, RelayReport, Rng};
 use crate::protocol::RelayUrl;
 use crate::runtime::Runtime;
+use crate::store::Store;
 
 /// See the module.
 pub(super) struct Shared<R: Runtime> {
@@ -40,6 +41,8 @@ pub(super) struct State {
     pub(super) rng: Rng,
     last_number: u64,
     pub(super) is_closed: bool,
+    /// What the store said when this was last locked.
+    floor_secs: Option<u64>,
 }
 
 impl<R: Runtime> Shared<R> {
@@ -55,6 +58,7 @@ impl<R: Runtime> Shared<R> {
             rng: Rng::new(seed),
             last_number: 0,
             is_closed: false,
+            floor_secs: None,
         };
         let (arrivals, news, recovery) = (Bell::default(), Bell::default(), Bell::default());
         Self { runtime, config, state: Mutex::new(state), arrivals, news, recovery }
@@ -63,7 +67,9 @@ impl<R: Runtime> Shared<R> {
     /// Never held while something is awaited. A panic elsewhere is a bug that ends the program, or leaves counts that are
     /// right by themselves.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.floor_secs = self.runtime.store().floor_secs();
+        state
     }
 
     /// Lets a runner run.
@@ -143,7 +149,7 @@ impl State {
 
     fn standpoint<'s>(&'s self, job: &Entry, config: &JobsConfig) -> Standpoint<'s> {
         let runner = job.runner.and_then(|runner| self.runners.get(&runner));
-        Standpoint { runner, failures_max: config.failures_max, is_over: false }
+        Standpoint { runner, failures_max: config.failures_max, is_over: false, floor_secs: self.floor_secs }
     }
 
     /// A job is over; this is its last report.
