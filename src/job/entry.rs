@@ -28,6 +28,8 @@ pub(super) struct Entry {
     pub(super) is_overdue: bool,
     /// It was not over when everything was closed.
     pub(super) is_cut: bool,
+    /// It is over, and all that was for it was given out.
+    pub(super) is_drained: bool,
     /// Its last report, once it is over.
     pub(super) end: Option<JobReport>,
 }
@@ -58,6 +60,7 @@ impl Entry {
             runner: None,
             is_overdue: false,
             is_cut: false,
+            is_drained: false,
             end: None,
         }
     }

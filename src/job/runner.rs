@@ -209,13 +209,28 @@ impl Runner {
         self.tell(Command::Stop);
     }
 
+    /// Jobs come and go, and events are published to ever other relays: of one that nothing is wanted of any more, nobody
+    /// asks how it stands. What discovery finds, is wanted.
+    fn forget_a_relay(&mut self) {
+        if self.standings.len() <= self.config.relays_kept_max || !matches!(self.purpose, Purpose::Live(_)) {
+            return;
+        }
+        let is_over = |(relay, standing): &(&RelayUrl, &Standing)| {
+            !self.wanted.contains_key(*relay) && !standing.report.connected
+        };
+        if let Some(relay) = self.standings.iter().find(is_over).map(|(relay, _)| relay.clone()) {
+            self.standings.remove(&relay);
+        }
+    }
+
     /// Takes in what its engine has said.
     pub(super) fn hear(&mut self, notice: &Notice) {
         match notice {
             Notice::Standing(standing) => {
                 self.standings.insert(standing.report.relay.clone(), (**standing).clone());
+                self.forget_a_relay();
             }
-            Notice::Stored => self.failures = 0,
+            Notice::Stored(stored) if !stored.is_empty() => self.failures = 0,
             Notice::StoreFailed(words) => self.fail(words),
             Notice::Published { ticket, answer, .. } => {
                 if let Some(Asker::Publish(asker)) = self.askers.remove(ticket) {
@@ -236,7 +251,11 @@ impl Runner {
                     }
                 }
             }
-            Notice::Progress(_) | Notice::Holdings(_) | Notice::Judged { .. } | Notice::Storing(_) => {}
+            Notice::Progress(_)
+            | Notice::Holdings(_)
+            | Notice::Judged { .. }
+            | Notice::Storing(_)
+            | Notice::Stored(_) => {}
         }
     }
 }

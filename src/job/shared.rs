@@ -81,7 +81,7 @@ impl<R: Runtime> Shared<R> {
     pub(super) fn hear(&self, id: RunnerId, notice: &Notice) {
         self.lock().hear(id, notice, self.config.live.relays_kept_max);
         match notice {
-            Notice::Stored => self.arrivals.ring(),
+            Notice::Stored(stored) if !stored.is_empty() => self.arrivals.ring(),
             Notice::Standing(_) | Notice::StoreFailed(_) | Notice::Finished(_) | Notice::Stopped(_) => {
                 self.news.ring();
             }
@@ -107,6 +107,13 @@ impl<R: Runtime> Shared<R> {
         begun.into_iter().for_each(|runner| self.spawn(runner));
         self.arrivals.ring();
         self.news.ring();
+    }
+
+    /// Everything that was for this job was given out.
+    pub(super) fn note_drained(&self, id: &str) {
+        if let Some(job) = self.lock().jobs.get_mut(id) {
+            job.is_drained = true;
+        }
     }
 
     /// How a job stands.
@@ -163,7 +170,8 @@ impl State {
         self.queue.retain(|queued| queued != id);
         self.ended.push_back(id.to_owned());
         while self.ended.len() > config.ended_jobs_max {
-            self.ended.pop_front().and_then(|oldest| self.jobs.remove(&oldest));
+            let drained = self.ended.iter().position(|ended| self.jobs.get(ended).is_none_or(|job| job.is_drained));
+            self.ended.remove(drained.unwrap_or_default()).and_then(|oldest| self.jobs.remove(&oldest));
         }
     }
 
@@ -218,11 +226,16 @@ impl State {
 
     fn hear(&mut self, id: RunnerId, notice: &Notice, relays_max: usize) {
         match notice {
-            Notice::Storing(brought) => brought.iter().for_each(|brought| self.origins.insert(brought, id)),
+            Notice::Storing(brought) => self.origins.expect(id, brought),
+            Notice::Stored(brought) => self.origins.settle(id, brought),
+            Notice::StoreFailed(_) => self.origins.settle(id, &[]),
             Notice::Standing(standing) => {
                 let relay = &standing.report.relay;
-                if self.known.len() < relays_max || self.known.contains_key(relay) {
-                    self.known.insert(relay.clone(), standing.report.clone());
+                self.known.insert(relay.clone(), standing.report.clone());
+                if self.known.len() > relays_max {
+                    let is_over = |(_, report): &(&RelayUrl, &RelayReport)| !report.connected;
+                    let over = self.known.iter().find(is_over).map(|(relay, _)| relay.clone());
+                    over.and_then(|relay| self.known.remove(&relay));
                 }
             }
             _ => {}
@@ -243,6 +256,7 @@ impl State {
             }
             None => {}
         }
+        self.origins.settle(id, &[]);
         self.runners.remove(&id);
     }
 

@@ -8,6 +8,7 @@ use futures_util::future::select;
 
 use super::entry::{Entry, discovery_of};
 use super::reading::{Reading, Selection};
+use super::related::Related;
 use super::runner::{Runner, RunnerId};
 use super::shared::{Shared, State};
 use super::spec::check_filters;
@@ -26,7 +27,7 @@ impl<R: Runtime> Shared<R> {
         spec.check(&self.config)?;
         let now = self.runtime.clock().now().instant;
         let selection = match (&spec.what, discovery_of(&spec, &self.config)) {
-            (_, Some(discovery)) => Selection::Repos(Box::new(Discovery::new(discovery, now)), false),
+            (_, Some(discovery)) => Selection::Repos(Box::new(Related::new(Discovery::new(discovery, now)))),
             (What::Filters(filters), None) => Selection::Filters(filters.clone()),
             (What::Repos { .. }, None) => return Err(JobError::NoFilters),
         };
