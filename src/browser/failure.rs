@@ -60,14 +60,11 @@ impl From<PackedError> for Failure {
 impl From<JobError> for Failure {
     fn from(error: JobError) -> Self {
         let code = match &error {
-            JobError::Unknown(_) => "unknown-job",
-            JobError::IdInUse(_) => "id-in-use",
-            JobError::TooMany("jobs", _) => "too-many",
+            JobError::TooMany("jobs", _) => error.code(),
             JobError::NoRelays | JobError::NoFilters | JobError::TooMany(..) | JobError::Filter(_) => {
                 "invalid-argument"
             }
-            JobError::Closed => "closed",
-            JobError::Store(_) => "storage",
+            _ => error.code(),
         };
         Self { code, message: error.to_string(), relay: None, retryable: error.is_retryable() }
     }

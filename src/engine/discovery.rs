@@ -17,6 +17,15 @@ use crate::protocol::{Event, RelayUrl};
 pub(super) const DISCOVERED: RelayOptions =
     RelayOptions { direction: Direction::Down, method: None, live: true, trusted: false };
 
+/// Who has brought an event by another way than the engine: it is not published to them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bringer {
+    /// The peer of this name, as a client of our own relay service.
+    Peer(Arc<str>),
+    /// A relay, to somebody else who syncs with it.
+    Relay(RelayUrl),
+}
+
 /// Where an event comes from that the engine has not brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -29,12 +38,12 @@ pub enum Origin {
 
 impl Engine {
     /// Events that are held now and that no relay of ours has brought.
-    pub(super) fn accept(&mut self, events: &[Event], origin: Origin, brought: &BTreeMap<[u8; 32], Arc<str>>) {
+    pub(super) fn accept(&mut self, events: &[Event], origin: Origin, brought: &BTreeMap<[u8; 32], Bringer>) {
         for event in events {
             self.observe(event);
             if origin == Origin::Client {
-                let peer = brought.get(event.id.as_bytes());
-                self.pass_on(event, |relay| peer.is_some_and(|peer| relay.is_peer(peer)));
+                let bringer = brought.get(event.id.as_bytes());
+                self.pass_on(event, |relay| bringer.is_some_and(|bringer| relay.is_bringer(bringer)));
             }
         }
     }

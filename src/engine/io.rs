@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Brought, Origin, PublishAnswer, RelayOptions, RelayReport, Sizes, Standing};
+use super::{Bringer, Brought, Origin, PublishAnswer, RelayOptions, RelayReport, Sizes, Standing};
 use crate::discover::{DiscoverConfig, DiscoveryCounters, DiscoverySizes};
 use crate::ingest::{Verdict, Verified};
 use crate::peer::{AccessRules, Peering, View};
@@ -71,9 +71,8 @@ pub enum Command {
         events: Vec<Event>,
         /// Where they come from.
         origin: Origin,
-        /// The names of the peers that have brought some of them, as clients of our own relay service: they are not
-        /// published to who has brought them.
-        brought: BTreeMap<[u8; 32], Arc<str>>,
+        /// Who has brought some of them: they are not published to who has brought them.
+        brought: BTreeMap<[u8; 32], Bringer>,
     },
     /// All that was held has been told of by [`Command::Accepted`]: discovery may begin, where it
     /// [waits](super::Config::awaits_held) for that.
@@ -320,8 +319,8 @@ pub enum Notice {
     Standing(Box<Standing>),
     /// These events are about to be stored, if they are not held already.
     Storing(Vec<Brought>),
-    /// Of the last of those, some are held now.
-    Stored,
+    /// Of the last of those, these are held now that were not before.
+    Stored(Vec<Brought>),
     /// The answer to [`Command::Publish`].
     Published {
         /// Of the command.

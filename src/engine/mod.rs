@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 pub use config::{Config, Direction, RelayOptions};
-pub use discovery::Origin;
+pub use discovery::{Bringer, Origin};
 pub use io::{Command, ConnId, Effect, Holdings, Input, Notice, Ticket};
 #[cfg(not(feature = "testing"))]
 pub(crate) use planted::Planted;
@@ -38,12 +38,12 @@ pub use standing::{Brought, FilterStanding, Standing};
 pub use tickets::{HistoryId, Rng, Tickets};
 
 use crate::discover::{DiscoverConfig, Discovery, Rules};
-use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Settled, Source, Work};
+use crate::ingest::{Admission, Keep, Outcomes, Pipeline, Source, Work};
 use crate::peer::AccessRules;
 use crate::plan::Pack;
 use crate::protocol::{Event, FilterKey, RelayUrl};
 use crate::runtime::{Instant, Now};
-use crate::store::{Coverage, Outcome, Snapshot};
+use crate::store::{Coverage, Snapshot};
 use items::ItemCache;
 use pace::Pace;
 use refused::Refused;
@@ -194,6 +194,9 @@ impl Engine {
                 self.handle_outcomes(outcomes);
             }
             Input::Committed { ticket, result } => {
+                if let (true, Ok(results)) = (self.config.tells_standings, &result) {
+                    self.tell_stored(ticket, results);
+                }
                 let outcomes = self.pipeline.handle_committed(ticket, result);
                 self.handle_outcomes(outcomes);
             }
@@ -288,7 +291,7 @@ impl Engine {
                 let number = self.register(relay);
                 self.ended = false;
                 self.with_relay(number, |relay, ctx| {
-                    relay.is_configured = true;
+                    relay.is_configured = !interests.is_empty();
                     relay.set_interests(interests, options, ctx);
                 });
                 self.note_ways(number);
@@ -360,10 +363,6 @@ impl Engine {
 
     fn handle_outcomes(&mut self, outcomes: Outcomes) {
         let mut touched = BTreeSet::new();
-        let is_stored = |(_, settled): &(Source, Settled)| *settled == Settled::Committed(Outcome::Stored);
-        if self.config.tells_standings && outcomes.events.iter().any(is_stored) {
-            self.out.push_back(Effect::Notify(Notice::Stored));
-        }
         for (source, settled) in outcomes.events {
             touched.insert(source.relay);
             if let Some(relay) = self.relays.get_mut(source.relay) {

@@ -96,9 +96,6 @@ impl Engine {
         }
         let number = self.register(relay);
         let give_up_at = self.now.instant + timeout;
-        self.with_relay(number, |relay, ctx| {
-            relay.is_configured = true;
-            relay.post(ticket, event, give_up_at, ctx);
-        });
+        self.with_relay(number, |relay, ctx| relay.post(ticket, event, give_up_at, ctx));
     }
 }

@@ -35,6 +35,8 @@ pub enum GapReason {
     Unreachable(String),
     /// Connections came about, and were lost each time before anything was brought to its end.
     ConnectionLost(String),
+    /// The relay was followed, and is not connected any more, in these words: what it got since then is not known.
+    Disconnected(String),
     /// The relay stopped answering: what it sent is held, but it did not say that this was all.
     Stalled,
     /// The relay sent stored events after it had said that this was all.
@@ -78,6 +80,8 @@ pub enum GapReason {
         /// How many.
         events: usize,
     },
+    /// The store has no room for events that are so old: see [`Store::floor_secs`](crate::store::Store::floor_secs).
+    Pruned,
     /// The store failed.
     Store(String),
     /// Stopped before the end: by the user, or because the time was up.
@@ -90,6 +94,7 @@ impl GapReason {
         match self {
             Self::Unreachable(_) => "unreachable",
             Self::ConnectionLost(_) => "connection_lost",
+            Self::Disconnected(_) => "disconnected",
             Self::Stalled => "stalled",
             Self::EarlyEose => "early_eose",
             Self::Endless => "endless",
@@ -103,6 +108,7 @@ impl GapReason {
             Self::Unsettled { .. } => "unsettled",
             Self::NotAccepted { .. } => "not_accepted",
             Self::Unacknowledged { .. } => "unacknowledged",
+            Self::Pruned => "pruned",
             Self::Store(_) => "store",
             Self::Stopped => "stopped",
         }
@@ -114,6 +120,8 @@ impl fmt::Display for GapReason {
         match self {
             Self::Unreachable(why) => write!(f, "relay not reachable: {why}"),
             Self::ConnectionLost(why) => write!(f, "no connection lasted: {why}"),
+            Self::Disconnected(why) if why.is_empty() => f.write_str("not connected, so not followed"),
+            Self::Disconnected(why) => write!(f, "not connected, so not followed: {why}"),
             Self::Stalled => f.write_str("the relay stopped answering before it said that this was all"),
             Self::EarlyEose => f.write_str("the relay sent events after it had said that this was all"),
             Self::Endless => f.write_str("the relay sent more in one answer than is taken, and was cut off"),
@@ -130,6 +138,7 @@ impl fmt::Display for GapReason {
             Self::Unsettled { events } => write!(f, "{events} differences left after repeated reconciliation"),
             Self::NotAccepted { events, reason } => write!(f, "{events} events not accepted by the relay: {reason}"),
             Self::Unacknowledged { events } => write!(f, "{events} events sent, but not acknowledged"),
+            Self::Pruned => f.write_str("older than what the store has room for"),
             Self::Store(error) => write!(f, "the store failed: {error}"),
             Self::Stopped => f.write_str("stopped before the end"),
         }

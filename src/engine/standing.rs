@@ -1,8 +1,9 @@
 //! How each filter stands at each relay, told whenever that changes, to embedders that want to know.
 
-use super::{Effect, Engine, Gap, Notice, Phase, RelayReport};
+use super::{Effect, Engine, Gap, Notice, Phase, RelayReport, Ticket};
+use crate::ingest::Source;
 use crate::protocol::{FilterKey, RelayUrl};
-use crate::store::Coverage;
+use crate::store::{Coverage, Outcome};
 
 /// How things stand at one relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub struct Standing {
     pub report: RelayReport,
     /// Has everything that is wanted come to its end, with or without gaps, and has discovery nothing more to hand out?
     pub settled: bool,
+    /// Up to when, in seconds since 1970, all that is followed there was followed without a break, if it was.
+    pub followed_secs: Option<u64>,
     /// The caller's filters, one by one; those that discovery makes are in the report alone.
     pub filters: Vec<FilterStanding>,
 }
@@ -28,6 +31,9 @@ pub struct FilterStanding {
     pub gaps_dropped: u64,
     /// The access rules keep some of it from being synced.
     pub denied: bool,
+    /// Up to when, in seconds since 1970, what is dated newest is proven: as of when the relay was asked, or up to when it
+    /// was followed since. `None` while nothing is.
+    pub followed_secs: Option<u64>,
 }
 
 impl FilterStanding {
@@ -37,7 +43,7 @@ impl FilterStanding {
     }
 }
 
-/// An event that is about to be stored, and who has brought it.
+/// An event that is about to be stored, or just was, and who has brought it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
     /// The event's id.
@@ -96,14 +102,27 @@ impl Engine {
 
     /// Tells who has brought what is about to be stored.
     pub(super) fn tell_brought(&mut self) {
-        let brought = self.pipeline.committing().filter_map(|(source, id)| {
-            let relay = self.relays.get(source.relay)?;
-            Some(Brought { id, relay: relay.url.clone(), live: relay.is_live_source(source.history) })
-        });
+        let brought = self.pipeline.committing().filter_map(|(source, id)| self.brought(source, id));
         let brought: Vec<Brought> = brought.collect();
         if !brought.is_empty() {
             self.out.push_back(Effect::Notify(Notice::Storing(brought)));
         }
+    }
+
+    /// Tells what of the commit under this ticket is held now that was not before.
+    pub(super) fn tell_stored(&mut self, ticket: Ticket, outcomes: &[Outcome]) {
+        if !self.pipeline.is_committing(ticket) || outcomes.is_empty() {
+            return;
+        }
+        let committed = self.pipeline.committing().zip(outcomes);
+        let stored = committed.filter(|(_, outcome)| **outcome == Outcome::Stored);
+        let stored = stored.filter_map(|((source, id), _)| self.brought(source, id)).collect();
+        self.out.push_back(Effect::Notify(Notice::Stored(stored)));
+    }
+
+    fn brought(&self, source: Source, id: [u8; 32]) -> Option<Brought> {
+        let relay = self.relays.get(source.relay)?;
+        Some(Brought { id, relay: relay.url.clone(), live: relay.is_live_source(source.history) })
     }
 
     /// What is proven of a filter that is fetched by now, at each relay.

@@ -104,6 +104,7 @@ impl<R: Runtime> Shared<R> {
     /// See [`Jobs::export`](super::Jobs::export).
     pub(super) async fn export(&self, after: Sequence, bytes_max: usize) -> Result<Exported, JobError> {
         let store = self.runtime.store();
+        let after = self.cursor(Some(after)).await?;
         let arrivals = store.arrivals(after, usize::MAX, bytes_max).await.map_err(JobError::of_store)?;
         let mut text = Vec::new();
         arrivals.records.iter().for_each(|(_, record)| lines::push(&record.json, &mut text));

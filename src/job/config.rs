@@ -16,7 +16,8 @@ pub struct JobsConfig {
     pub discovery: DiscoverConfig,
     /// Jobs and watches at a time, those that are over and still remembered not counted.
     pub jobs_max: usize,
-    /// Jobs that are over and whose reports are remembered; beyond it, the one that ended first is forgotten.
+    /// Jobs that are over and whose reports are remembered; beyond it, the one
+    /// that ended first is forgotten, of those from which everything was taken, if there are any.
     pub ended_jobs_max: usize,
     /// Jobs that end which run at the same time; further ones wait for their turn.
     pub once_at_a_time_max: usize,
@@ -27,10 +28,11 @@ pub struct JobsConfig {
     /// A relay that failed so often in a row counts as a gap of a job that stays, which is caught up without it. It is tried
     /// again all the same. For jobs that end, `once.attempts_max` says the same.
     pub failures_max: u32,
-    /// Commands that wait for one engine.
-    pub commands_max: usize,
     /// Events of which is remembered which relay brought them, about 100 bytes each.
     pub origins_max: usize,
+    /// Events of which a job that follows repositories remembers that they belong to nothing that it knows, as that may
+    /// change; 32 bytes each, twice.
+    pub passed_over_max: usize,
     /// Events read from the store at once, to find those of a job among them.
     pub arrivals_events_max: usize,
     /// Their JSON, in bytes.
@@ -62,8 +64,8 @@ impl Default for JobsConfig {
             filters_per_job_max: 64,
             relays_per_job_max: 256,
             failures_max: 3,
-            commands_max: 64,
             origins_max: 50_000,
+            passed_over_max: 10_000,
             arrivals_events_max: 1_000,
             arrivals_bytes_max: 1 << 20,
             add_events_max: 1_000,

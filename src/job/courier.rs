@@ -10,7 +10,7 @@ use futures_util::SinkExt;
 use super::runner::RunnerId;
 use super::shared::Shared;
 use crate::discover::Discovery;
-use crate::engine::{Command, Direction, Origin};
+use crate::engine::{Bringer, Command, Direction, Origin};
 use crate::peer::View;
 use crate::protocol::{Event, Filter};
 use crate::runtime::{Clock, Runtime};
@@ -81,20 +81,25 @@ impl<R: Runtime> Courier<'_, R> {
         if arrivals.records.is_empty() {
             return Ok(false);
         }
-        let of_others = self.of_others(arrivals.records.into_iter().map(|(_, record)| record));
+        let (of_others, brought) = self.of_others(arrivals.records.into_iter().map(|(_, record)| record));
         let events: Vec<Event> = of_others.into_iter().filter_map(parse).filter(|event| self.is_news(event)).collect();
         if !events.is_empty() {
-            let brought = BTreeMap::new();
             self.give(commands, Command::Accepted { events, origin: Origin::Client, brought }).await;
         }
         Ok(true)
     }
 
-    /// What the engine itself has brought, it knows.
-    fn of_others(&self, records: impl Iterator<Item = Record>) -> Vec<Record> {
+    /// What the engine itself has stored, it knows. Of the rest, who has brought it, as far as that is known.
+    fn of_others(&self, records: impl Iterator<Item = Record>) -> (Vec<Record>, BTreeMap<[u8; 32], Bringer>) {
         let state = self.shared.lock();
-        let is_own = |record: &Record| state.origins.of(&record.id).is_some_and(|origin| origin.runner == self.runner);
-        records.filter(|record| !is_own(record)).collect()
+        let is_own = |record: &Record| state.origins.has_stored(self.runner, &record.id);
+        let of_others: Vec<Record> = records.filter(|record| !is_own(record)).collect();
+        let bringer = |record: &Record| {
+            let origin = state.origins.of(&record.id)?;
+            Some((record.id, Bringer::Relay(origin.relay.clone())))
+        };
+        let brought = of_others.iter().filter_map(bringer).collect();
+        (of_others, brought)
     }
 
     fn is_news(&self, event: &Event) -> bool {

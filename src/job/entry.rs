@@ -13,6 +13,7 @@ use crate::engine::{Config, Direction, GapReason, Phase, RelayReport, Standing};
 use crate::plan::Interest;
 use crate::protocol::{Filter, FilterKey, RelayUrl, Window};
 use crate::relay::HealthState;
+use crate::store::packed;
 
 /// A job, or a watch, which has no relays.
 pub(super) struct Entry {
@@ -27,6 +28,8 @@ pub(super) struct Entry {
     pub(super) is_overdue: bool,
     /// It was not over when everything was closed.
     pub(super) is_cut: bool,
+    /// It is over, and all that was for it was given out.
+    pub(super) is_drained: bool,
     /// Its last report, once it is over.
     pub(super) end: Option<JobReport>,
 }
@@ -39,6 +42,8 @@ pub(super) struct Standpoint<'s> {
     pub(super) failures_max: u32,
     /// Nothing more will come of what is under way.
     pub(super) is_over: bool,
+    /// See [`Store::floor_secs`](crate::store::Store::floor_secs).
+    pub(super) floor_secs: Option<u64>,
 }
 
 impl Entry {
@@ -55,6 +60,7 @@ impl Entry {
             runner: None,
             is_overdue: false,
             is_cut: false,
+            is_drained: false,
             end: None,
         }
     }
@@ -127,9 +133,10 @@ impl Entry {
             standing.gaps_dropped += own.map_or(0, |own| own.gaps_dropped);
             standing.complete &= own.is_some_and(crate::engine::FilterStanding::is_complete);
             let window = filter.as_deref().map_or(Window::ALL, Window::of);
-            self.judge(&mut standing, is_settled, (filter, window), last, at);
+            let followed_secs = own.and_then(|own| own.followed_secs);
+            self.judge(&mut standing, is_settled.then_some(followed_secs), (filter, window), last, at);
         }
-        standing.complete &= standing.settled;
+        standing.complete &= standing.settled && standing.gaps.is_empty();
         standing
     }
 
@@ -139,21 +146,41 @@ impl Entry {
         standing.gaps.extend(gaps.map(|gap| JobGap::new(None, gap.window, &gap.reason)));
         standing.gaps_dropped = last.map_or(0, |last| last.report.gaps_dropped);
         let is_settled = last.is_some_and(|last| last.settled);
-        self.judge(&mut standing, is_settled, (None, Window::ALL), last, at);
-        standing.complete = standing.settled && last.is_some_and(|last| last.report.complete);
+        let followed_secs = last.and_then(|last| last.followed_secs);
+        self.judge(&mut standing, is_settled.then_some(followed_secs), (None, Window::ALL), last, at);
+        standing.complete = is_settled && standing.settled && standing.gaps.is_empty();
+        standing.complete &= last.is_some_and(|last| last.report.complete);
         standing
     }
 
-    /// Adds what speaks against something being settled.
+    /// Is this to be followed at a relay that it is not connected to? Whoever ends a job ends its connection, which is no lack.
+    fn is_adrift(&self, last: &Standing, at: Standpoint<'_>) -> bool {
+        let is_live = self.spec.as_ref().is_some_and(|spec| spec.live);
+        is_live && !last.report.connected && !at.runner.is_some_and(|runner| runner.has_left(&last.report.relay))
+    }
+
+    /// Adds what speaks against something being settled, and against it being complete where it is: then `settled` says up to
+    /// when it was followed, if that is known.
     fn judge(
         &self,
         standing: &mut RelayStanding,
-        is_settled: bool,
+        settled: Option<Option<u64>>,
         (filter, window): (Option<Arc<Filter>>, Window),
         last: Option<&Standing>,
         at: Standpoint<'_>,
     ) {
-        let is_over = at.is_over || self.is_overdue;
+        let (is_over, is_settled) = (at.is_over || self.is_overdue, settled.is_some());
+        if let Some(window) = at.floor_secs.and_then(|floor| pruned_of(filter.as_deref(), window, floor)) {
+            standing.gaps.push(JobGap::new(filter.clone(), window, &GapReason::Pruned));
+        }
+        if let Some((followed_secs, last)) = settled.zip(last.filter(|last| self.is_adrift(last, at))) {
+            let since = followed_secs.or(last.report.moments.disconnected_secs).unwrap_or_default();
+            let missed = Window { since, until: Window::OPEN }.intersect(&window);
+            // What such a filter lacks is dated back, and may be of any date.
+            let missed = if missed.is_empty() { window } else { missed };
+            let reason = GapReason::Disconnected(last.report.last_error.clone().unwrap_or_default());
+            standing.gaps.push(JobGap::new(filter.clone(), missed, &reason));
+        }
         if let Some(words) = at.runner.and_then(|runner| runner.failure.clone()) {
             standing.settled &= is_over;
             let reason = GapReason::Store(words);
@@ -167,6 +194,15 @@ impl Entry {
             }
         }
     }
+}
+
+/// The part of a window that is not held for want of room: nothing of that is proven, whatever relays were asked for.
+pub(super) fn pruned_of(filter: Option<&Filter>, window: Window, floor_secs: u64) -> Option<Window> {
+    let pruned = Window { since: 0, until: floor_secs }.intersect(&window);
+    let is_spared = filter.is_some_and(|filter| {
+        filter.kinds.as_ref().is_some_and(|kinds| kinds.iter().all(|kind| packed::is_spared(kind.as_u16())))
+    });
+    (!pruned.is_empty() && !is_spared).then_some(pruned)
 }
 
 /// Why nothing more is awaited of what is not fetched, if nothing is.

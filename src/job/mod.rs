@@ -28,6 +28,7 @@ mod origins;
 mod proving;
 mod publishing;
 mod reading;
+mod related;
 mod report;
 mod runner;
 mod shared;
@@ -85,7 +86,8 @@ impl<R: Runtime> Jobs<R> {
         self.shared.start(id, spec).await
     }
 
-    /// Ends a job. What it has stored can still be taken, and its last report read. One that has an engine of its own is
+    /// Ends a job. What it has stored can still be taken, and its last report read, until it is one of more than
+    /// [`JobsConfig::ended_jobs_max`] that are over; those from which all was taken are forgotten first. One that has an engine of its own is
     /// over once that has stored what has arrived: see [`Jobs::settled`].
     ///
     /// # Errors
@@ -144,6 +146,7 @@ impl<R: Runtime> Jobs<R> {
                 return Err(JobError::Closed);
             }
             if is_over {
+                self.shared.note_drained(id);
                 return Ok(None);
             }
             self.shared.arrivals.past(seen).await;

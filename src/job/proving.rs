@@ -6,6 +6,7 @@ use std::pin::pin;
 use futures_channel::oneshot;
 use futures_util::future::{Either, join_all, select};
 
+use super::entry::pruned_of;
 use super::report::ends_of;
 use super::runner::Asker;
 use super::shared::Shared;
@@ -30,8 +31,10 @@ impl<R: Runtime> Shared<R> {
             }
         }
         let (wanted, now_secs) = (Window::of(filter), self.runtime.clock().now().unix_secs);
+        let floor_secs = self.runtime.store().floor_secs();
+        let held = (wanted, floor_secs.and_then(|floor| pruned_of(Some(filter), wanted, floor)));
         let valid_for_secs = self.config.proof_valid_for.as_secs();
-        Ok(marks.into_values().map(|mark| coverage_of(mark, wanted, now_secs, valid_for_secs)).collect())
+        Ok(marks.into_values().map(|mark| coverage_of(mark, held, now_secs, valid_for_secs)).collect())
     }
 
     async fn ask_engines(&self, filter: &Filter, key: &FilterKey) -> Vec<Coverage> {
@@ -63,8 +66,16 @@ fn freshest_secs(mark: &Coverage) -> u64 {
 }
 
 /// Proofs count as they do for engines: those that are recent, and not from a moment that is still to come.
-fn coverage_of(mark: Coverage, wanted: Window, now_secs: u64, valid_for_secs: u64) -> RelayCoverage {
-    let clipped = mark.windows.iter().map(|proof| Proof { window: proof.window.intersect(&wanted), ..*proof });
+fn coverage_of(
+    mark: Coverage,
+    (wanted, pruned): (Window, Option<Window>),
+    now_secs: u64,
+    valid_for_secs: u64,
+) -> RelayCoverage {
+    // What was pruned is the oldest of what is wanted. Engines do not know of it.
+    let since = pruned.map_or(wanted.since, |pruned| pruned.until.saturating_add(1));
+    let held = Window { since: since.max(wanted.since), ..wanted };
+    let clipped = mark.windows.iter().map(|proof| Proof { window: proof.window.intersect(&held), ..*proof });
     let proofs: Vec<Proof> = clipped.filter(|proof| !proof.window.is_empty()).collect();
     let counts = |proof: &&Proof| (now_secs.saturating_sub(valid_for_secs)..=now_secs).contains(&proof.fresh_secs());
     let mut recent: Vec<Proof> = proofs.iter().filter(counts).copied().collect();
@@ -105,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_proven_lately_for_all_of_time_is_complete() {
-        let coverage = coverage_of(mark(vec![proof(0, Window::OPEN, 9_500)]), Window::ALL, 10_000, 900);
+        let coverage = coverage_of(mark(vec![proof(0, Window::OPEN, 9_500)]), (Window::ALL, None), 10_000, 900);
         assert!(coverage.complete && coverage.gaps.is_empty());
         let window =
             ProvenWindow { since: None, until: None, method: Method::Req, asked_at: 9_500, followed_until: 9_500 };
@@ -115,7 +126,7 @@ mod tests {
     #[test]
     fn what_was_proven_long_ago_or_in_the_future_is_told_and_does_not_count() {
         for asked in [9_000, 10_001] {
-            let coverage = coverage_of(mark(vec![proof(0, Window::OPEN, asked)]), Window::ALL, 10_000, 900);
+            let coverage = coverage_of(mark(vec![proof(0, Window::OPEN, asked)]), (Window::ALL, None), 10_000, 900);
             assert!(!coverage.complete);
             assert_eq!(coverage.windows.len(), 1);
             assert_eq!(coverage.gaps, [OpenWindow { since: None, until: None }]);
@@ -126,8 +137,22 @@ mod tests {
     fn gaps_are_what_the_proofs_leave_of_what_is_wanted() {
         let wanted = Window { since: 100, until: 5_000 };
         let proofs = vec![proof(4_000, Window::OPEN, 9_500), proof(0, 2_000, 9_400)];
-        let coverage = coverage_of(mark(proofs), wanted, 10_000, 900);
+        let coverage = coverage_of(mark(proofs), (wanted, None), 10_000, 900);
         assert_eq!(coverage.gaps, [OpenWindow { since: Some(2_001), until: Some(3_999) }]);
         assert_eq!((coverage.windows[0].until, coverage.windows[1].since), (Some(5_000), Some(100)));
+    }
+
+    #[test]
+    fn what_was_pruned_is_a_gap_whatever_engines_have_proven() {
+        let proofs = || mark(vec![proof(0, Window::OPEN, 9_500)]);
+        let held = |window: Window, floor| (window, pruned_of(None, window, floor));
+        let coverage = coverage_of(proofs(), held(Window::ALL, 4_000), 10_000, 900);
+        assert!(!coverage.complete);
+        assert_eq!(coverage.gaps, [OpenWindow { since: None, until: Some(4_000) }]);
+        assert_eq!(coverage.windows[0].since, Some(4_001));
+        let newer = Window { since: 4_001, until: Window::OPEN };
+        assert!(coverage_of(proofs(), held(newer, 4_000), 10_000, 900).complete);
+        let deletions = Filter::new().kind(5.into());
+        assert_eq!(pruned_of(Some(&deletions), Window::ALL, 4_000), None, "they are kept");
     }
 }

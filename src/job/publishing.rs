@@ -12,6 +12,7 @@ use super::{Added, JobError, JobsConfig, PublishReport, RelayAnswer};
 use crate::engine::{Command, Direction, PublishAnswer};
 use crate::protocol::{Event, RelayUrl};
 use crate::runtime::Runtime;
+use crate::store::Outcome;
 
 /// What is published shares connections with what is fetched.
 const WAY: Way = Way { direction: Direction::Down, method: None };
@@ -29,11 +30,15 @@ impl<R: Runtime> Shared<R> {
         relays.retain(|relay| seen.insert(relay.clone()));
         let added = self.add(vec![event.clone()]).await?;
         let outcome = added.first().copied().unwrap_or(Added::Invalid(crate::ingest::Invalid::Id));
-        if let Added::Invalid(_) = outcome {
+        if !is_to_be_sent(outcome) {
             return Ok(PublishReport { outcome, relays: Vec::new() });
         }
         let (answers, begun) = {
             let mut state = self.lock();
+            // It may have been closed while the event was stored: nobody would end what begins now.
+            if state.is_closed {
+                return Err(JobError::Closed);
+            }
             let mut begun = None;
             let send = |relay| (state.publish(&relay, &event, timeout, &self.config, &mut begun), relay);
             (relays.into_iter().map(send).collect::<Vec<_>>(), begun)
@@ -47,6 +52,13 @@ impl<R: Runtime> Shared<R> {
         }
         Ok(PublishReport { outcome, relays })
     }
+}
+
+/// What is forged, or was taken back by its author, is to be seen by nobody; what is only no use to our own store may be to
+/// others.
+fn is_to_be_sent(outcome: Added) -> bool {
+    let Added::Committed(outcome) = outcome else { return false };
+    !matches!(outcome, Outcome::Deleted | Outcome::Vanished | Outcome::Expired)
 }
 
 impl State {

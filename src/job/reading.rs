@@ -1,9 +1,8 @@
 //! Reading what was stored for one job, behind a cursor.
 
-use super::courier::HeldPages;
+use super::related::Related;
 use super::shared::Shared;
-use super::{JobError, Taken};
-use crate::discover::Discovery;
+use super::{JobError, JobsConfig, Taken};
 use crate::protocol::filter::matches;
 use crate::protocol::{Event, Filter};
 use crate::runtime::{Clock, Now, Runtime};
@@ -20,36 +19,25 @@ pub(super) struct Reading {
 pub(super) enum Selection {
     /// What satisfies one of these.
     Filters(Vec<Filter>),
-    /// What belongs to repositories, by what is known of them; and whether that was read from the store already.
-    Repos(Box<Discovery>, bool),
+    /// What belongs to repositories.
+    Repos(Box<Related>),
 }
 
 impl Selection {
     /// Is this event for the job? What it says of repositories is known from now on.
-    fn selects(&mut self, event: &Event, now: Now) -> bool {
+    fn selects(&mut self, event: &Event, now: Now, config: &JobsConfig) -> bool {
         match self {
             Self::Filters(filters) => filters.iter().any(|filter| matches(filter, event)),
-            Self::Repos(discovery, _) => {
-                let is_wanted = discovery.consider(event).is_ok();
-                discovery.observe(event, now.instant);
-                // Nobody asks what follows from it for relays.
-                discovery.flush();
-                is_wanted
-            }
+            Self::Repos(related) => related.selects(event, now, config.passed_over_max),
         }
     }
 
     /// Learns what has to be known of what is held.
     async fn prepare<R: Runtime>(&mut self, shared: &Shared<R>) -> Result<(), JobError> {
-        let Self::Repos(discovery, is_prepared @ false) = self else { return Ok(()) };
-        let mut pages = HeldPages::default();
-        while let Some(events) = pages.next(shared).await.map_err(JobError::Store)? {
-            let now = shared.runtime.clock().now().instant;
-            events.iter().for_each(|event| discovery.observe(event, now));
-            discovery.flush();
+        match self {
+            Self::Filters(_) => Ok(()),
+            Self::Repos(related) => related.prepare(shared).await,
         }
-        *is_prepared = true;
-        Ok(())
     }
 }
 
@@ -96,19 +84,34 @@ impl Reading {
                 last = number;
                 let Some(event) = super::courier::parse(record.clone()) else { continue };
                 let has_expired = event.expires_at_secs().is_some_and(|at| at <= now.unix_secs);
-                if self.selection.selects(&event, now) && !has_expired {
+                if self.selection.selects(&event, now, config) && !has_expired {
                     bytes += record.json.len();
                     taken.records.push(record);
                 }
             }
             taken.cursor = if is_full(&taken, bytes) { last } else { arrivals.last };
         }
+        self.look_again(&mut taken, shared, events_max).await?;
         self.cursor = taken.cursor;
         if taken.records.is_empty() {
             return Ok(None);
         }
         self.name_origins(&mut taken, shared);
         Ok(Some(taken))
+    }
+
+    /// Adds what was passed over, and belongs to something by what has become known since.
+    async fn look_again<R: Runtime>(
+        &mut self,
+        taken: &mut Taken,
+        shared: &Shared<R>,
+        events_max: usize,
+    ) -> Result<(), JobError> {
+        let Selection::Repos(related) = &mut self.selection else { return Ok(()) };
+        related.look_again(shared).await?;
+        let found = related.take_found(shared, events_max.saturating_sub(taken.records.len())).await?;
+        taken.records.extend(found);
+        Ok(())
     }
 
     fn name_origins<R: Runtime>(&self, taken: &mut Taken, shared: &Shared<R>) {

@@ -175,10 +175,12 @@ impl JobReport {
             false if is_settled => JobState::CaughtUp,
             false => JobState::Syncing,
         };
+        // Whatever else is said: nothing is complete beside a gap.
+        let is_proven = |relay: &RelayStanding| relay.complete && relay.gaps.is_empty() && relay.gaps_dropped == 0;
         let methods: BTreeSet<Method> = relays.iter().flat_map(|relay| &relay.methods).copied().collect();
         Self {
             state,
-            complete: is_settled && relays.iter().all(|relay| relay.complete) && error.is_none(),
+            complete: is_settled && relays.iter().all(is_proven) && error.is_none(),
             methods: methods.into_iter().collect(),
             counts: relays.iter().fold(Counts::default(), |sum, relay| sum.and(&relay.counts)),
             relays,

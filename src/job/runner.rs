@@ -1,6 +1,6 @@
 //! One engine, begun anew over the same store for as long as that fails: what is wanted of it, and what it has said last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -65,6 +65,8 @@ pub(super) struct Runner {
     failures: u32,
     /// It is to end, and not to be begun anew.
     is_stopping: bool,
+    /// The relays that it was connected to when it was told to end, and leaves by itself.
+    left: BTreeSet<RelayUrl>,
     /// To the engine that runs, if one does. Each clone has a place of its own in the queue, so nothing waits for room: of
     /// commands there are as many as calls that caused them.
     commands: Option<mpsc::Sender<Command>>,
@@ -84,6 +86,7 @@ impl Runner {
             failure: None,
             failures: 0,
             is_stopping: false,
+            left: BTreeSet::new(),
             commands: None,
             askers: BTreeMap::new(),
             backlog: Some(Vec::new()),
@@ -127,7 +130,7 @@ impl Runner {
     }
 
     #[cfg(test)]
-    pub(super) fn all_wanted(&self) -> BTreeMap<RelayUrl, std::collections::BTreeSet<Interest>> {
+    pub(super) fn all_wanted(&self) -> BTreeMap<RelayUrl, BTreeSet<Interest>> {
         self.wanted.iter().map(|(relay, wanted)| (relay.clone(), wanted.keys().cloned().collect())).collect()
     }
 
@@ -162,8 +165,16 @@ impl Runner {
 
     /// Ends it, with what has arrived stored.
     pub(super) fn stop(&mut self) {
-        self.is_stopping = true;
+        if !std::mem::replace(&mut self.is_stopping, true) {
+            let connected = self.standings.values().filter(|standing| standing.report.connected);
+            self.left = connected.map(|standing| standing.report.relay.clone()).collect();
+        }
         self.tell(Command::Stop);
+    }
+
+    /// Has it been connected to this relay until it was told to end?
+    pub(super) fn has_left(&self, relay: &RelayUrl) -> bool {
+        self.left.contains(relay)
     }
 
     /// The commands of a new engine, the first of them at hand.
@@ -183,10 +194,11 @@ impl Runner {
         (sender, receiver)
     }
 
-    /// The engine has ended.
-    fn end(&mut self) {
+    /// The engine has ended, or is not waited for any longer.
+    pub(super) fn end(&mut self) {
         self.commands = None;
-        // Whoever asked learns it by this.
+        // Whoever asked learns it by this, and nothing is done later that nobody waits for.
+        self.backlog = None;
         self.askers.clear();
     }
 
@@ -197,13 +209,28 @@ impl Runner {
         self.tell(Command::Stop);
     }
 
+    /// Jobs come and go, and events are published to ever other relays: of one that nothing is wanted of any more, nobody
+    /// asks how it stands. What discovery finds, is wanted.
+    fn forget_a_relay(&mut self) {
+        if self.standings.len() <= self.config.relays_kept_max || !matches!(self.purpose, Purpose::Live(_)) {
+            return;
+        }
+        let is_over = |(relay, standing): &(&RelayUrl, &Standing)| {
+            !self.wanted.contains_key(*relay) && !standing.report.connected
+        };
+        if let Some(relay) = self.standings.iter().find(is_over).map(|(relay, _)| relay.clone()) {
+            self.standings.remove(&relay);
+        }
+    }
+
     /// Takes in what its engine has said.
     pub(super) fn hear(&mut self, notice: &Notice) {
         match notice {
             Notice::Standing(standing) => {
                 self.standings.insert(standing.report.relay.clone(), (**standing).clone());
+                self.forget_a_relay();
             }
-            Notice::Stored => self.failures = 0,
+            Notice::Stored(stored) if !stored.is_empty() => self.failures = 0,
             Notice::StoreFailed(words) => self.fail(words),
             Notice::Published { ticket, answer, .. } => {
                 if let Some(Asker::Publish(asker)) = self.askers.remove(ticket) {
@@ -224,7 +251,11 @@ impl Runner {
                     }
                 }
             }
-            Notice::Progress(_) | Notice::Holdings(_) | Notice::Judged { .. } | Notice::Storing(_) => {}
+            Notice::Progress(_)
+            | Notice::Holdings(_)
+            | Notice::Judged { .. }
+            | Notice::Storing(_)
+            | Notice::Stored(_) => {}
         }
     }
 }

@@ -11,6 +11,7 @@ use super::{JobError, JobReport, JobsConfig};
 use crate::engine::{Notice, RelayReport, Rng};
 use crate::protocol::RelayUrl;
 use crate::runtime::Runtime;
+use crate::store::Store;
 
 /// See the module.
 pub(super) struct Shared<R: Runtime> {
@@ -40,6 +41,8 @@ pub(super) struct State {
     pub(super) rng: Rng,
     last_number: u64,
     pub(super) is_closed: bool,
+    /// What the store said when this was last locked.
+    floor_secs: Option<u64>,
 }
 
 impl<R: Runtime> Shared<R> {
@@ -55,6 +58,7 @@ impl<R: Runtime> Shared<R> {
             rng: Rng::new(seed),
             last_number: 0,
             is_closed: false,
+            floor_secs: None,
         };
         let (arrivals, news, recovery) = (Bell::default(), Bell::default(), Bell::default());
         Self { runtime, config, state: Mutex::new(state), arrivals, news, recovery }
@@ -63,7 +67,9 @@ impl<R: Runtime> Shared<R> {
     /// Never held while something is awaited. A panic elsewhere is a bug that ends the program, or leaves counts that are
     /// right by themselves.
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.floor_secs = self.runtime.store().floor_secs();
+        state
     }
 
     /// Lets a runner run.
@@ -75,7 +81,7 @@ impl<R: Runtime> Shared<R> {
     pub(super) fn hear(&self, id: RunnerId, notice: &Notice) {
         self.lock().hear(id, notice, self.config.live.relays_kept_max);
         match notice {
-            Notice::Stored => self.arrivals.ring(),
+            Notice::Stored(stored) if !stored.is_empty() => self.arrivals.ring(),
             Notice::Standing(_) | Notice::StoreFailed(_) | Notice::Finished(_) | Notice::Stopped(_) => {
                 self.news.ring();
             }
@@ -101,6 +107,13 @@ impl<R: Runtime> Shared<R> {
         begun.into_iter().for_each(|runner| self.spawn(runner));
         self.arrivals.ring();
         self.news.ring();
+    }
+
+    /// Everything that was for this job was given out.
+    pub(super) fn note_drained(&self, id: &str) {
+        if let Some(job) = self.lock().jobs.get_mut(id) {
+            job.is_drained = true;
+        }
     }
 
     /// How a job stands.
@@ -143,7 +156,7 @@ impl State {
 
     fn standpoint<'s>(&'s self, job: &Entry, config: &JobsConfig) -> Standpoint<'s> {
         let runner = job.runner.and_then(|runner| self.runners.get(&runner));
-        Standpoint { runner, failures_max: config.failures_max, is_over: false }
+        Standpoint { runner, failures_max: config.failures_max, is_over: false, floor_secs: self.floor_secs }
     }
 
     /// A job is over; this is its last report.
@@ -157,7 +170,8 @@ impl State {
         self.queue.retain(|queued| queued != id);
         self.ended.push_back(id.to_owned());
         while self.ended.len() > config.ended_jobs_max {
-            self.ended.pop_front().and_then(|oldest| self.jobs.remove(&oldest));
+            let drained = self.ended.iter().position(|ended| self.jobs.get(ended).is_none_or(|job| job.is_drained));
+            self.ended.remove(drained.unwrap_or_default()).and_then(|oldest| self.jobs.remove(&oldest));
         }
     }
 
@@ -212,11 +226,16 @@ impl State {
 
     fn hear(&mut self, id: RunnerId, notice: &Notice, relays_max: usize) {
         match notice {
-            Notice::Storing(brought) => brought.iter().for_each(|brought| self.origins.insert(brought, id)),
+            Notice::Storing(brought) => self.origins.expect(id, brought),
+            Notice::Stored(brought) => self.origins.settle(id, brought),
+            Notice::StoreFailed(_) => self.origins.settle(id, &[]),
             Notice::Standing(standing) => {
                 let relay = &standing.report.relay;
-                if self.known.len() < relays_max || self.known.contains_key(relay) {
-                    self.known.insert(relay.clone(), standing.report.clone());
+                self.known.insert(relay.clone(), standing.report.clone());
+                if self.known.len() > relays_max {
+                    let is_over = |(_, report): &(&RelayUrl, &RelayReport)| !report.connected;
+                    let over = self.known.iter().find(is_over).map(|(relay, _)| relay.clone());
+                    over.and_then(|relay| self.known.remove(&relay));
                 }
             }
             _ => {}
@@ -237,6 +256,7 @@ impl State {
             }
             None => {}
         }
+        self.origins.settle(id, &[]);
         self.runners.remove(&id);
     }
 

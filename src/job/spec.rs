@@ -101,14 +101,14 @@ impl JobError {
     /// A stable word for programs.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unknown(_) => "unknown_job",
-            Self::IdInUse(_) => "id_in_use",
-            Self::NoRelays => "no_relays",
-            Self::NoFilters => "no_filters",
-            Self::TooMany(..) => "too_many",
-            Self::Filter(_) => "invalid_filter",
+            Self::Unknown(_) => "unknown-job",
+            Self::IdInUse(_) => "id-in-use",
+            Self::NoRelays => "no-relays",
+            Self::NoFilters => "no-filters",
+            Self::TooMany(..) => "too-many",
+            Self::Filter(_) => "invalid-filter",
             Self::Closed => "closed",
-            Self::Store(_) => "store",
+            Self::Store(_) => "storage",
         }
     }
 

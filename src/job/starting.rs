@@ -8,6 +8,7 @@ use futures_util::future::select;
 
 use super::entry::{Entry, discovery_of};
 use super::reading::{Reading, Selection};
+use super::related::Related;
 use super::runner::{Runner, RunnerId};
 use super::shared::{Shared, State};
 use super::spec::check_filters;
@@ -26,7 +27,7 @@ impl<R: Runtime> Shared<R> {
         spec.check(&self.config)?;
         let now = self.runtime.clock().now().instant;
         let selection = match (&spec.what, discovery_of(&spec, &self.config)) {
-            (_, Some(discovery)) => Selection::Repos(Box::new(Discovery::new(discovery, now)), false),
+            (_, Some(discovery)) => Selection::Repos(Box::new(Related::new(Discovery::new(discovery, now)))),
             (What::Filters(filters), None) => Selection::Filters(filters.clone()),
             (What::Repos { .. }, None) => return Err(JobError::NoFilters),
         };
@@ -64,11 +65,14 @@ impl<R: Runtime> Shared<R> {
     }
 
     async fn reading(&self, selection: Selection, after: Option<Sequence>) -> Result<Reading, JobError> {
-        let cursor = match after {
-            Some(after) => after,
-            None => self.runtime.store().last_arrival().await.map_err(JobError::of_store)?,
-        };
-        Ok(Reading::new(cursor, selection))
+        Ok(Reading::new(self.cursor(after).await?, selection))
+    }
+
+    /// Where to go on. A number that was not given out yet is one of another store, or of one that has lost its end: who waited
+    /// for it would miss all until then.
+    pub(super) async fn cursor(&self, after: Option<Sequence>) -> Result<Sequence, JobError> {
+        let last = self.runtime.store().last_arrival().await.map_err(JobError::of_store)?;
+        Ok(after.map_or(last, |after| after.min(last)))
     }
 
     /// Ends a job or watch.
@@ -198,6 +202,8 @@ impl State {
     fn end_all(&mut self, config: &JobsConfig) {
         let ids: Vec<String> = self.jobs.keys().cloned().collect();
         ids.iter().for_each(|id| self.end_job(id, config));
+        // An engine that does not end answers nobody.
+        self.runners.values_mut().for_each(Runner::end);
     }
 }
 

@@ -82,20 +82,27 @@ fn report(standing: Option<Standing>, failure: Option<&str>, is_overdue: bool, i
     if let Some(words) = failure {
         runner.hear(&Notice::StoreFailed(words.into()));
     }
-    job.report(Standpoint { runner: Some(&runner), failures_max: 3, is_over })
+    job.report(Standpoint { runner: Some(&runner), failures_max: 3, is_over, floor_secs: None })
 }
 
 fn of_filter(kind: u16, settled: bool, reason: Option<GapReason>) -> FilterStanding {
     let key = FilterKey::of(&filter(kind));
     let gaps =
         reason.map(|reason| Gap { filter: key.clone(), window: Window { since: 5, until: Window::OPEN }, reason });
-    FilterStanding { filter: key, settled, gaps: gaps.into_iter().collect(), gaps_dropped: 0, denied: false }
+    FilterStanding {
+        filter: key,
+        settled,
+        gaps: gaps.into_iter().collect(),
+        gaps_dropped: 0,
+        denied: false,
+        followed_secs: Some(1_000),
+    }
 }
 
 fn standing(filters: Vec<FilterStanding>, change: impl FnOnce(&mut RelayReport)) -> Standing {
     let mut report = RelayReport::live("wss://relay1.example");
     change(&mut report);
-    Standing { report, settled: false, filters }
+    Standing { report, settled: false, followed_secs: None, filters }
 }
 
 fn kinds_of_gaps(report: &JobReport) -> Vec<&'static str> {
@@ -141,7 +148,7 @@ fn a_relay_that_fails_again_and_again_is_not_waited_for() {
     for (connections, kind) in [(0, "unreachable"), (1, "connection_lost")] {
         let report = failing(3, connections, false);
         assert_eq!((report.state, report.complete), (JobState::CaughtUp, false));
-        assert_eq!(kinds_of_gaps(&report), [kind]);
+        assert_eq!(kinds_of_gaps(&report), ["disconnected", kind], "of the filter that was fetched, and of the other");
         assert!(report.relays[0].gaps[0].message.ends_with("nobody listens there"));
     }
 }
@@ -179,4 +186,81 @@ fn what_is_wanted_anew_is_not_settled_by_what_was_said_before() {
     runner.release(&[relay(1)], &interests(&[2].into()));
     runner.want(&[relay(1)], &interests(&[2].into()));
     assert_eq!(runner.standings[&relay(1)].filters.len(), 1);
+}
+
+/// How the job of two filters, both settled, stands at relay 1 by what is known otherwise.
+fn settled_report(change: impl FnOnce(&mut RelayReport), at: impl FnOnce(Standpoint<'_>) -> JobReport) -> JobReport {
+    let mut runner = runner();
+    let both = vec![of_filter(1, true, None), of_filter(2, true, None)];
+    runner.hear(&Notice::Standing(Box::new(standing(both, change))));
+    at(Standpoint { runner: Some(&runner), failures_max: 3, is_over: false, floor_secs: None })
+}
+
+fn job_of(live: bool, filters: Vec<Filter>) -> Entry {
+    let spec = JobSpec { what: What::Filters(filters), relays: vec![relay(1)], live, ..JobSpec::default() };
+    Entry::new(Some(spec), Reading::new(0, Selection::Filters(vec![])))
+}
+
+#[test]
+fn a_job_that_stays_is_not_complete_while_its_relay_is_away() {
+    let away = |report: &mut RelayReport| {
+        (report.connected, report.last_error) = (false, Some("gone".into()));
+    };
+    let both = || vec![filter(1), filter(2)];
+    for is_over in [false, true] {
+        let report = settled_report(away, |at| job_of(true, both()).report(Standpoint { is_over, ..at }));
+        assert!(!report.complete, "{report:?}");
+        assert_eq!(kinds_of_gaps(&report), ["disconnected", "disconnected"]);
+        let gap = &report.relays[0].gaps[0];
+        assert_eq!((gap.since, gap.until), (Some(1_000), None), "what was followed is proven");
+        assert!(gap.message.ends_with("gone"));
+    }
+    let once = settled_report(away, |at| job_of(false, both()).report(at));
+    assert!(once.complete, "it has an end, and is complete as of that");
+}
+
+#[test]
+fn who_ends_a_connection_does_not_lack_it() {
+    let mut runner = runner();
+    let both = || vec![of_filter(1, true, None), of_filter(2, true, None)];
+    let connected = |connected| move |report: &mut RelayReport| report.connected = connected;
+    runner.hear(&Notice::Standing(Box::new(standing(both(), connected(true)))));
+    runner.stop();
+    runner.hear(&Notice::Standing(Box::new(standing(both(), connected(false)))));
+    let at = Standpoint { runner: Some(&runner), failures_max: 3, is_over: true, floor_secs: None };
+    assert!(job_of(true, vec![filter(1), filter(2)]).report(at).complete);
+}
+
+#[test]
+fn what_the_store_had_no_room_for_is_a_gap() {
+    let newer = filter(2).since(6_000.into());
+    let job = job_of(true, vec![filter(1), filter(5)]);
+    let pruned = |job: &Entry| {
+        let mut runner = runner();
+        let filters = [filter(1), filter(5), filter(2).since(6_000.into())];
+        let settled =
+            filters.iter().map(|filter| FilterStanding { filter: FilterKey::of(filter), ..of_filter(1, true, None) });
+        runner.hear(&Notice::Standing(Box::new(standing(settled.collect(), |_| ()))));
+        job.report(Standpoint { runner: Some(&runner), failures_max: 3, is_over: true, floor_secs: Some(5_000) })
+    };
+    let report = pruned(&job);
+    assert_eq!((report.complete, kinds_of_gaps(&report)), (false, vec!["pruned"]), "deletions are not pruned");
+    let gap = &report.relays[0].gaps[0];
+    assert_eq!((gap.filter.as_deref(), gap.since, gap.until), (Some(&filter(1)), None, Some(5_000)));
+    assert!(pruned(&job_of(true, vec![newer])).complete);
+}
+
+#[test]
+fn what_discovery_has_not_handed_out_yet_keeps_a_job_from_being_complete() {
+    let what = What::Repos { addresses: BTreeSet::new(), authors: BTreeSet::new() };
+    let spec = JobSpec { what, relays: vec![relay(1)], ..JobSpec::default() };
+    let job = Entry::new(Some(spec), Reading::new(0, Selection::Filters(vec![])));
+    let mut runner = runner();
+    for (settled, complete, kinds) in [(false, false, vec!["stopped"]), (true, true, vec![])] {
+        let said = Standing { settled, ..standing(Vec::new(), |report| report.complete = true) };
+        runner.hear(&Notice::Standing(Box::new(said)));
+        let at = Standpoint { runner: Some(&runner), failures_max: 3, is_over: true, floor_secs: None };
+        let report = job.report(at);
+        assert_eq!((report.complete, kinds_of_gaps(&report)), (complete, kinds));
+    }
 }

@@ -363,6 +363,10 @@ impl<S: Store> Store for FedStore<S> {
     async fn last_arrival(&self) -> Result<Sequence, S::Error> {
         self.store.last_arrival().await
     }
+
+    fn floor_secs(&self) -> Option<u64> {
+        self.store.floor_secs()
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -339,6 +339,12 @@ pub trait Store: MaybeSend + MaybeSync + 'static {
     /// # Errors
     /// The store cannot be read.
     fn last_arrival(&self) -> impl Future<Output = Result<Sequence, Self::Error>> + MaybeSend;
+
+    /// What is dated no later than this, in seconds since 1970, may be missing for want of room ([`Outcome::Pruned`]),
+    /// though relays were asked for it: no copy is complete below it. `None` where all that is committed stays.
+    fn floor_secs(&self) -> Option<u64> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -15,18 +15,18 @@ async fn what_cannot_be_done_is_refused_with_a_reason() {
     let spec = live(&[relay.url()]);
     let with = |filters: Vec<Filter>| JobSpec { what: What::Filters(filters), ..spec.clone() };
     let refused = [
-        (JobSpec { relays: vec![], ..spec.clone() }, "no_relays"),
-        (JobSpec { relays: vec![relay.url(), nowhere().0], ..spec.clone() }, "too_many"),
-        (with(vec![]), "no_filters"),
-        (with(vec![all_notes().limit(5)]), "invalid_filter"),
-        (with(vec![all_notes().search("x")]), "invalid_filter"),
-        (with((1..=3).map(|kind| Filter::new().kind(kind.into())).collect()), "too_many"),
+        (JobSpec { relays: vec![], ..spec.clone() }, "no-relays"),
+        (JobSpec { relays: vec![relay.url(), nowhere().0], ..spec.clone() }, "too-many"),
+        (with(vec![]), "no-filters"),
+        (with(vec![all_notes().limit(5)]), "invalid-filter"),
+        (with(vec![all_notes().search("x")]), "invalid-filter"),
+        (with((1..=3).map(|kind| Filter::new().kind(kind.into())).collect()), "too-many"),
         (
             JobSpec {
                 what: What::Repos { addresses: Default::default(), authors: Default::default() },
                 ..spec.clone()
             },
-            "no_filters",
+            "no-filters",
         ),
     ];
     for (spec, code) in refused {
@@ -37,9 +37,9 @@ async fn what_cannot_be_done_is_refused_with_a_reason() {
     jobs.watch("watch", vec![all_notes()], None).await.unwrap();
     assert_eq!(jobs.start("third", spec).await.unwrap_err(), JobError::TooMany("jobs", 2));
     for result in [jobs.stop("other"), jobs.report("other").map(drop), jobs.unwatch("job")] {
-        assert_eq!(result.unwrap_err().code(), "unknown_job");
+        assert_eq!(result.unwrap_err().code(), "unknown-job");
     }
-    assert_eq!(jobs.take("other", 1, 1).await.unwrap_err().code(), "unknown_job");
+    assert_eq!(jobs.take("other", 1, 1).await.unwrap_err().code(), "unknown-job");
 }
 
 #[tokio::test]
@@ -52,6 +52,21 @@ async fn jobs_that_are_over_are_forgotten_in_the_end() {
     }
     assert_eq!(jobs.report("first").unwrap_err(), JobError::Unknown("first".into()));
     assert!(jobs.report("second").unwrap().complete);
+}
+
+#[tokio::test]
+async fn of_jobs_that_are_over_those_that_were_read_to_the_end_are_forgotten_first() {
+    let relay = Relay::with(&notes(1..=3)).await;
+    let jobs = jobs_with(MemoryStore::default(), JobsConfig { ended_jobs_max: 2, ..quick_config() });
+    for id in ["unread", "read", "third"] {
+        jobs.start(id, once(&[relay.url()])).await.unwrap();
+        patiently(jobs.settled(id, Moment::Done)).await.unwrap();
+        if id == "read" {
+            take_all(&jobs, id).await;
+        }
+    }
+    assert_eq!(jobs.report("read").unwrap_err(), JobError::Unknown("read".into()));
+    assert_eq!(take_all(&jobs, "unread").await.len(), 3);
 }
 
 #[tokio::test]

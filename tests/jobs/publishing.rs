@@ -146,3 +146,18 @@ async fn many_events_at_a_time_each_have_an_answer() {
     assert!(reports.into_iter().all(|report| report.unwrap().relays[0].answer.is_accepted()));
     assert_eq!(relay.ids().await, ids(&events));
 }
+
+#[tokio::test]
+async fn what_its_author_took_back_or_has_expired_is_sent_to_nobody() {
+    let relay = Relay::with(&[]).await;
+    let jobs = jobs(MemoryStore::default());
+    let event = note(10).sign();
+    let deletion = note(11).kind(5).tag("e", &event.id.to_hex()).sign();
+    jobs.add(vec![event.clone(), deletion]).await.unwrap();
+    let expired = note(12).tag("expiration", "13").sign();
+    for (event, outcome) in [(event, Outcome::Deleted), (expired, Outcome::Expired)] {
+        let report = patiently(jobs.publish(event, vec![relay.url()], PATIENCE)).await.unwrap();
+        assert_eq!((report.outcome, report.relays.len()), (Added::Committed(outcome), 0));
+    }
+    assert!(relay.ids().await.is_empty());
+}

@@ -72,3 +72,21 @@ async fn a_repository_that_is_announced_later_by_the_program_itself_is_followed(
     jobs.add(vec![announcement.clone()]).await.unwrap();
     assert_eq!(take(&jobs, "live", 2).await, ids([&announcement, &issue]));
 }
+
+#[tokio::test]
+async fn what_is_stored_before_what_it_belongs_to_is_given_out_once_that_is_known() {
+    let bootstrap = Relay::with(&[]).await;
+    let announcement = announcement(10, &bootstrap);
+    let address = address(&announcement);
+    let issue = note(20).kind(ISSUE).tag("a", &address.to_string()).sign();
+    let comment = note(30).kind(1111).tag("E", &issue.id.to_hex()).sign();
+    let jobs = jobs(MemoryStore::default());
+    jobs.start("live", JobSpec { live: true, ..of(&address, &bootstrap) }).await.unwrap();
+    for event in [&comment, &issue, &note(40).sign()] {
+        jobs.add(vec![event.clone()]).await.unwrap();
+        assert!(has_nothing(&jobs, "live").await, "nothing is known of it");
+    }
+    jobs.add(vec![announcement.clone()]).await.unwrap();
+    assert_eq!(take(&jobs, "live", 3).await, ids([&announcement, &issue, &comment]));
+    assert!(has_nothing(&jobs, "live").await);
+}

@@ -126,3 +126,21 @@ async fn jobs_that_end_wait_for_their_turn() {
     assert!(second.complete);
     assert_eq!(jobs.report("first").unwrap().state, JobState::Done, "it was first");
 }
+
+#[tokio::test]
+async fn what_a_relay_brings_to_one_job_another_does_not_send_back_to_it() {
+    let (source, target) = (Relay::with(&[]).await, Relay::with(&[]).await);
+    let jobs = jobs(MemoryStore::default());
+    jobs.start("down", live(&[source.url()])).await.unwrap();
+    jobs.start("up", live_up(&[source.url(), target.url()])).await.unwrap();
+    for id in ["down", "up"] {
+        patiently(jobs.settled(id, Moment::CaughtUp)).await.unwrap();
+    }
+    for number in 1..=20 {
+        source.publish(&[note(number).sign()]).await;
+        until(|| async { target.ids().await.len() as u64 == number }).await;
+    }
+    let report = jobs.report("up").unwrap();
+    let counts_of = |url| report.relays.iter().find(|relay| relay.url == url).unwrap().counts;
+    assert_eq!(counts_of(source.url()).published, 0, "{report:?}");
+}

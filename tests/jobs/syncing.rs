@@ -122,3 +122,49 @@ async fn what_is_proven_of_a_filter_is_told_while_it_is_followed_and_after() {
     jobs.stop("job").unwrap();
     assert!(jobs.coverage(&all_notes()).await.unwrap()[0].complete);
 }
+
+#[tokio::test]
+async fn a_job_that_stays_says_since_when_its_relay_is_away_and_is_complete_once_that_is_made_up_for() {
+    let (url, address) = nowhere();
+    let relay = Relay::at(address, Default::default(), &notes(1..=5)).await;
+    let jobs = jobs(MemoryStore::default());
+    jobs.start("job", live(std::slice::from_ref(&url))).await.unwrap();
+    assert!(patiently(jobs.settled("job", Moment::CaughtUp)).await.unwrap().complete);
+    relay.service.shutdown().await;
+    until(|| async { !jobs.report("job").unwrap().relays[0].connected }).await;
+    let report = jobs.report("job").unwrap();
+    assert_eq!((report.state, report.complete, report.relays[0].complete), (JobState::CaughtUp, false, false));
+    let [gap] = &report.relays[0].gaps[..] else { panic!("{report:?}") };
+    assert_eq!((gap.kind, gap.until), ("disconnected", None));
+    assert!(gap.since.is_some(), "everything before is proven");
+    let missed = note(9).sign();
+    let relay = Relay::at(address, Default::default(), std::slice::from_ref(&missed)).await;
+    jobs.wake();
+    until(|| async { jobs.report("job").unwrap().complete }).await;
+    jobs.stop("job").unwrap();
+    assert!(patiently(jobs.settled("job", Moment::Done)).await.unwrap().complete, "it was followed to its end");
+    drop(relay);
+}
+
+#[tokio::test]
+async fn a_job_that_is_stopped_while_its_relay_is_away_does_not_end_as_complete() {
+    let relay = Relay::with(&notes(1..=5)).await;
+    let jobs = jobs(MemoryStore::default());
+    jobs.start("job", live(&[relay.url()])).await.unwrap();
+    patiently(jobs.settled("job", Moment::CaughtUp)).await.unwrap();
+    relay.service.shutdown().await;
+    until(|| async { !jobs.report("job").unwrap().relays[0].connected }).await;
+    jobs.stop("job").unwrap();
+    let report = patiently(jobs.settled("job", Moment::Done)).await.unwrap();
+    assert_eq!((report.complete, report.relays[0].gaps[0].kind), (false, "disconnected"));
+}
+
+#[tokio::test]
+async fn a_cursor_of_another_store_misses_nothing_that_is_stored_from_now_on() {
+    let jobs = jobs(MemoryStore::default());
+    jobs.add(notes(1..=3)).await.unwrap();
+    assert_eq!(jobs.watch("watch", vec![all_notes()], Some(5_000)).await, Ok(3));
+    jobs.add(vec![note(4).sign()]).await.unwrap();
+    assert_eq!(take(&jobs, "watch", 1).await, ids(&[note(4).sign()]));
+    assert_eq!(jobs.export(Some(5_000), 1 << 20).await.unwrap().next, None);
+}

@@ -235,7 +235,7 @@ impl Relay {
 
     fn dial(&self, ctx: &Ctx<'_>) -> Dial {
         let is_confined = |discovery: &Discovery| discovery.config().is_confined(&self.url);
-        let is_ours = self.is_configured || self.peering.is_some();
+        let is_ours = self.is_configured || self.peering.is_some() || !self.posts.is_empty();
         let public_only = !is_ours && ctx.discovery.as_ref().is_some_and(is_confined);
         let tls = self.peering.as_ref().map(|peering| peering.terms.tls.clone());
         Dial { url: self.url.clone(), frame_bytes_max: ctx.config.frame_bytes_max, public_only, tls }

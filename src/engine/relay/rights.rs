@@ -4,6 +4,7 @@
 use bitcoin_hashes::sha256;
 
 use super::{Ctx, Relay};
+use crate::engine::Bringer;
 use crate::engine::Direction;
 use crate::ingest::{Admission, Source};
 use crate::peer::{AccessRules, Capability, View};
@@ -43,8 +44,11 @@ impl Relay {
     }
 
     /// Is the relay the peer of this name?
-    pub(in crate::engine) fn is_peer(&self, id: &str) -> bool {
-        self.peering.as_ref().is_some_and(|peering| *peering.terms.id == *id)
+    pub(in crate::engine) fn is_bringer(&self, bringer: &Bringer) -> bool {
+        match bringer {
+            Bringer::Peer(id) => self.peering.as_ref().is_some_and(|peering| peering.terms.id == *id),
+            Bringer::Relay(url) => self.url == *url,
+        }
     }
 
     /// May the relay write this event?

@@ -3,9 +3,10 @@
 use super::Relay;
 use crate::engine::standing::{FilterStanding, Sight, Standing};
 use crate::engine::{Config, HistoryId};
+use crate::plan::Pack;
 use crate::protocol::FilterKey;
 use crate::runtime::Instant;
-use crate::store::Coverage;
+use crate::store::{Coverage, Proof};
 
 impl Relay {
     /// See [`Sight`].
@@ -38,8 +39,15 @@ impl Relay {
             gaps: report.gaps.iter().filter(|gap| gap.filter == *pack.key()).cloned().collect(),
             gaps_dropped: self.gaps_dropped.get(pack.key()).copied().unwrap_or_default(),
             denied: self.denied.contains_key(pack),
+            followed_secs: self.followed_secs(pack),
         });
-        Standing { filters: filters.collect(), settled: self.is_settled(), report }
+        let followed_secs = self.progress.confirmed().iter().map(|pack| self.followed_secs(pack)).min().flatten();
+        Standing { filters: filters.collect(), settled: self.is_settled(), followed_secs, report }
+    }
+
+    /// Up to when the newest of a pack is proven.
+    fn followed_secs(&self, pack: &Pack) -> Option<u64> {
+        self.coverage.get(pack.key()).and_then(|mark| mark.windows.first()).map(Proof::fresh_secs)
     }
 
     /// Does what comes for this come live?

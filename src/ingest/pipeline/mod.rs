@@ -189,6 +189,11 @@ impl Pipeline {
         self.committing.iter().flat_map(|commit| commit.events.iter().map(|(source, id, _)| (*source, *id)))
     }
 
+    /// Is this the commit under way?
+    pub fn is_committing(&self, ticket: Ticket) -> bool {
+        self.committing.as_ref().is_some_and(|commit| commit.ticket == ticket)
+    }
+
     /// Events that are not settled yet.
     pub fn events(&self) -> usize {
         self.events

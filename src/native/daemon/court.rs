@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::held::tell;
 use super::shared::{Commands, Shared};
-use crate::engine::{Command, Origin};
+use crate::engine::{Bringer, Command, Origin};
 use crate::ingest::Verified;
 use crate::native::feed::{Fed, read_again};
 use crate::native::serve::{Docket, Judge, Matter};
@@ -59,11 +59,11 @@ async fn accept(shared: &Shared, commands: &mut Commands, events: &[Verified<Eve
 }
 
 /// The names of the peers that have published some of these as clients.
-async fn bringers(shared: &Shared, events: &[Verified<Event>]) -> Result<BTreeMap<[u8; 32], Arc<str>>, String> {
+async fn bringers(shared: &Shared, events: &[Verified<Event>]) -> Result<BTreeMap<[u8; 32], Bringer>, String> {
     if shared.control.desired().peers().next().is_none() {
         return Ok(BTreeMap::new());
     }
     let ids: Vec<[u8; 32]> = events.iter().map(|event| event.id.to_bytes()).collect();
     let contexts = shared.disk.contexts(ids.clone()).await.map_err(|error| error.to_string())?;
-    Ok(ids.into_iter().zip(contexts).filter_map(|(id, context)| Some((id, context?.peer))).collect())
+    Ok(ids.into_iter().zip(contexts).filter_map(|(id, context)| Some((id, Bringer::Peer(context?.peer)))).collect())
 }

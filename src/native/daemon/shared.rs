@@ -175,7 +175,7 @@ impl Shared {
             // Asked for by nobody here.
             Notice::Standing(_)
             | Notice::Storing(_)
-            | Notice::Stored
+            | Notice::Stored(_)
             | Notice::Published { .. }
             | Notice::Proven { .. } => {}
         }

@@ -137,4 +137,8 @@ impl<S: Store> Store for HookStore<S> {
     async fn last_arrival(&self) -> Result<Sequence, S::Error> {
         self.shared.store.last_arrival().await
     }
+
+    fn floor_secs(&self) -> Option<u64> {
+        self.shared.store.floor_secs()
+    }
 }

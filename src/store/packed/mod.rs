@@ -40,6 +40,7 @@ mod store;
 
 pub use backing::{Backing, BackingError, Durability, MemoryBacking};
 pub use error::{PackedError, PackedFault};
+pub(crate) use prune::is_spared;
 pub use store::{Condition, PackedStore, Usage};
 
 use super::StoreConfig;

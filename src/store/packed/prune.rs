@@ -11,7 +11,7 @@ use crate::store::Outcome;
 use crate::store::entry::{Rank, Sequence};
 
 /// Deletion and vanish requests stay: what they took back must not return.
-pub(super) fn is_spared(kind: u16) -> bool {
+pub(crate) fn is_spared(kind: u16) -> bool {
     matches!(kind, 5 | 62)
 }
 

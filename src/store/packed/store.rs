@@ -465,4 +465,8 @@ impl<B: Backing> Store for PackedStore<B> {
     async fn last_arrival(&self) -> Result<Sequence, PackedError> {
         Ok(select::last_arrival(&View::new(&self.inner.state().content, &Cache::new(0), &Loaded::new())))
     }
+
+    fn floor_secs(&self) -> Option<u64> {
+        self.inner.state().content.meta.floor_secs
+    }
 }

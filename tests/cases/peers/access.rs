@@ -1,6 +1,6 @@
 //! What a peer may bring and get.
 
-use relaysync::engine::{Command, Config, Direction, RelayOptions};
+use relaysync::engine::{Bringer, Command, Config, Direction, RelayOptions};
 use relaysync::peer::{Capability, Peering};
 use relaysync::protocol::Filter;
 use relaysync::sim::{Remote, note, plain_relay};
@@ -162,7 +162,7 @@ fn what_a_peer_has_brought_as_a_client_is_not_sent_back_to_it() {
         let mut pair = Pair::joined(peer(&[]), peering());
         let event = note(pair.world.now().unix_secs).kind(5000).content("brought").sign();
         pair.world.give(pair.engine, std::slice::from_ref(&event));
-        let brought = bringer.map(|name| (event.id.to_bytes(), name.into())).into_iter().collect();
+        let brought = bringer.map(|name| (event.id.to_bytes(), Bringer::Peer(name.into()))).into_iter().collect();
         let origin = relaysync::engine::Origin::Client;
         pair.world.command(pair.engine, Command::Accepted { events: vec![event.clone()], origin, brought });
         pair.secs(5);

@@ -136,6 +136,8 @@ pub(super) fn reason_name(reason: &GapReason) -> &'static str {
         GapReason::Unacknowledged { .. } => "unacknowledged",
         GapReason::Store(_) => "store",
         GapReason::Stopped => "stopped",
+        GapReason::Disconnected(_) => "disconnected",
+        GapReason::Pruned => "pruned",
     }
 }
 
