@@ -103,9 +103,14 @@ impl JobGap {
     }
 }
 
+/// The last second that reports name: the largest whole number that JavaScript and JSON's common readers hold. Who dates
+/// events later than that, 285 million years from now, must not make reports unreadable.
+const SECS_MAX: u64 = (1 << 53) - 1;
+
 /// The ends of a window, `None` where it is open.
 pub(super) fn ends_of(window: Window) -> (Option<u64>, Option<u64>) {
-    ((window.since > 0).then_some(window.since), (window.until < Window::OPEN).then_some(window.until))
+    let named = |secs: u64| secs.min(SECS_MAX);
+    ((window.since > 0).then_some(named(window.since)), (window.until < Window::OPEN).then_some(named(window.until)))
 }
 
 /// What was counted: of events, if nothing else is said.
@@ -194,5 +199,19 @@ impl JobReport {
             Moment::CaughtUp => self.state != JobState::Syncing,
             Moment::Done => self.state == JobState::Done,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ends_of;
+    use crate::protocol::Window;
+
+    #[test]
+    fn ends_are_numbers_that_javascript_holds() {
+        assert_eq!(ends_of(Window::ALL), (None, None));
+        assert_eq!(ends_of(Window { since: 5, until: 7 }), (Some(5), Some(7)));
+        let far = Window { since: 1 << 60, until: (1 << 60) + 1 };
+        assert_eq!(ends_of(far), (Some((1 << 53) - 1), Some((1 << 53) - 1)));
     }
 }
