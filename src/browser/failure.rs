@@ -4,7 +4,7 @@ use serde::Serialize;
 use wasm_bindgen::JsValue;
 
 use crate::job::JobError;
-use crate::store::packed::{PackedError, PackedFault};
+use crate::store::packed::{Condition, PackedError, PackedFault};
 
 /// Why a call was rejected: an object with these fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,6 +37,15 @@ impl Failure {
     /// The store of this name failed.
     pub(super) fn of_store(name: &str, fault: PackedFault) -> Self {
         PackedError { name: name.into(), fault }.into()
+    }
+
+    /// The same; where the store failed, by what is known of it.
+    pub(super) fn by_condition(self, condition: &Condition) -> Self {
+        match condition {
+            Condition::Full(_) if self.code == "storage" => Self { code: "storage-full", ..self },
+            Condition::Deposed if self.code == "storage" => Self { code: "deposed", retryable: false, ..self },
+            _ => self,
+        }
     }
 
     /// A bug.

@@ -66,9 +66,7 @@ fn broken() -> Option<Failure> {
 /// The hook. It may be called at any moment, so whatever is in use is left alone.
 fn break_down(info: &PanicHookInfo<'_>) {
     let message = info.to_string();
-    if let Ok(mut broken) = BROKEN.try_with(|broken| broken.replace(Some(message.clone()))).map(|_| ()) {
-        let () = std::mem::take(&mut broken);
-    }
+    let _ = BROKEN.try_with(|broken| broken.try_borrow_mut().map(|mut broken| *broken = Some(message.clone())));
     let calls = CALLS.with(|calls| calls.try_borrow_mut().map(|mut calls| std::mem::take(&mut *calls)));
     for reject in calls.into_iter().flatten().map(|(_, reject)| reject) {
         let _ = reject.call1(&JsValue::UNDEFINED, &Failure::internal(&message).into());

@@ -5,6 +5,7 @@ use wasm_bindgen::prelude::*;
 use super::Open;
 use super::params::Params;
 use crate::browser::failure::Failure;
+use crate::runtime::Runtime;
 
 /// All methods, for who has misspelt one.
 const METHODS: &str = "add, query, count, event, replaceable, watch, unwatch, job, repos, take, progress, settled, stop, \
@@ -13,6 +14,11 @@ const METHODS: &str = "add, query, count, event, replaceable, watch, unwatch, jo
 impl Open {
     /// Carries out a request.
     pub(super) async fn answer(&self, request: &JsValue) -> Result<JsValue, Failure> {
+        // Jobs know of their store that it fails, in words; what can be done about that, the store knows.
+        self.carry_out(request).await.map_err(|failure| failure.by_condition(&self.runtime.store().condition()))
+    }
+
+    async fn carry_out(&self, request: &JsValue) -> Result<JsValue, Failure> {
         let mut params = Params::of(request, "the request")?;
         let method = params.text("method")?;
         if self.is_closed.get() && method != "close" {
