@@ -54,7 +54,10 @@ pub enum IntakeWork<O> {
 
 /// How the way of one event ended.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "nearly all are of the large one, and live for one pass of a loop")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all are of the large one (on 64 bits), and live for one pass of a loop"
+)]
 pub enum Settled {
     /// It went through the store.
     Committed(Verified<Event>, Outcome),

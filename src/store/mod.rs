@@ -91,7 +91,7 @@ pub struct Coverage {
     pub windows: Vec<Proof>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so; on 32 bits it is not that small")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

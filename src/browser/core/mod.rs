@@ -96,6 +96,7 @@ async fn open(options: &JsValue, host: &Host) -> Result<Core, Failure> {
     let packed =
         PackedConfig { durability: options.durability, bytes_max: options.bytes_max, ..PackedConfig::default() };
     let store = PackedStore::open(place, packed).await?;
+    #[expect(clippy::arc_with_non_send_sync, reason = "the driver is the same natively, where threads share it")]
     let runtime = Arc::new(BrowserRuntime::new(store, host.clone(), config.clone()));
     let jobs = Jobs::new(runtime.clone(), options.jobs, u64::from_le_bytes(seed));
     let open = Rc::new(Open { runtime, jobs, host: host.clone(), config, is_closed: Cell::new(false) });
