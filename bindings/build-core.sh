@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the WebAssembly core: core.js (an ES module, instantiated by whoever imports it), core.d.ts, core_bg.wasm.
 #
-#     bash bindings/build-core.sh [FOLDER]    into FOLDER; bindings/dist/core by default
+#     bash bindings/build-core.sh [FOLDER]    into FOLDER; bindings/core by default
 #
 # Needs Rust (rustup) and Node, and installs what else is missing: the wasm32 target by rustup, wasm-bindgen and
 # wasm-opt into the cache folder.
@@ -13,7 +13,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 case ${1:-} in
-  "") folder=$root/bindings/dist/core ;;
+  "") folder=$root/bindings/core ;;
   /*) folder=$1 ;;
   *) folder=$PWD/$1 ;;
 esac

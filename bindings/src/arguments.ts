@@ -49,7 +49,8 @@ export function filtersOf(value: Filter | readonly Filter[], parameter = "filter
   filters.forEach((filter, at) =>
     checkFilter(Array.isArray(value) ? `${parameter}[${at}]` : parameter, filter, limits),
   );
-  return filters as readonly Filter[];
+  // Copies: what the page does with its own from now on changes nothing, and those of frameworks cannot be sent.
+  return JSON.parse(JSON.stringify(filters)) as readonly Filter[];
 }
 
 function checkFilter(parameter: string, filter: unknown, limits: boolean): void {

@@ -31,8 +31,11 @@ export type ToStation =
 /** From a station to its own tab only. */
 export type FromStation =
   | ToClient
-  /** There is a server: calls can be sent. Everything that ran at the one before has to be begun anew. */
-  | { readonly type: "leader"; readonly term: string; readonly leading: boolean }
+  /**
+   * There is a server: calls can be sent. Everything that ran has to be begun anew, at the same server, too, if the `line`
+   * is another: with each end of a line the server ends what its tab had begun.
+   */
+  | { readonly type: "leader"; readonly term: string; readonly line: number; readonly leading: boolean }
   /** There will be none. */
   | { readonly type: "failed"; readonly error: WireError }
   /** All is stored and closed. */

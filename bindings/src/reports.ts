@@ -94,7 +94,8 @@ export interface JobReport {
 
 /** What became of an event that was added. `invalid` has a wrong id or signature. */
 export type AddOutcome =
-  "stored" | "duplicate" | "superseded" | "deleted" | "vanished" | "expired" | "ephemeral" | "invalid";
+  "stored" | "duplicate" | "superseded" | "deleted" | "vanished" | "expired" | "ephemeral" | "invalid"
+  | "pruned";
 
 /** A relay's answer (NIP-01 `OK`) to an event that was published. */
 export interface RelayAnswer {

@@ -252,6 +252,29 @@ test("a page that is put aside hands over the lead, and follows when it is back"
   await second.db.close();
 });
 
+test("a tab that is put aside without leading goes on with its live jobs at the same leader", async () => {
+  const disk = diskWith(0);
+  const browser = new Browser();
+  const leader = openDatabase(disk, { tab: browser.open() });
+  await browser.advance(1_000);
+  const other = openDatabase(disk, { tab: browser.open() });
+  await browser.advance(1_000);
+  await other.ready;
+  const watch = other.db.subscribe({});
+  const first = watch.next();
+  await browser.advance(100);
+  await leader.db.add(event(1));
+  assert.equal((await first).value?.id, event(1).id);
+  other.client.notify("pause");
+  await browser.advance(1_000);
+  await leader.db.add(event(2));
+  other.client.notify("resume");
+  await browser.advance(5_000);
+  assert.equal((await watch.next()).value?.id, event(2).id);
+  await other.db.close();
+  await leader.db.close();
+});
+
 test("signatures are asked of a tab that has a signer", async () => {
   const disk = new Disk();
   let host: Parameters<ReturnType<Disk["opener"]>>[0] | undefined;

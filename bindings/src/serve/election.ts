@@ -115,6 +115,11 @@ export class Election {
     this.#channel.close();
   }
 
+  /** Does this tab lead, in this term? */
+  leadsIn(term: string): boolean {
+    return this.#term === term;
+  }
+
   /** The database was opened elsewhere, whatever the lock says: this tab waits for its turn again. */
   async overtaken(): Promise<void> {
     await this.#resign();

@@ -29,6 +29,8 @@ interface Session {
   /** Its jobs and watches, and how each is ended. */
   readonly begun: Map<string, "stop" | "unwatch">;
   calls: number;
+  /** The tab is gone: nothing can be sent to it. */
+  gone: boolean;
 }
 
 /** Serves calls of any number of tabs. */
@@ -58,7 +60,7 @@ export class Server {
 
   /** From now on this tab is served, by way of `send`. */
   attach(tab: string, send: (message: ToClient) => void): void {
-    if (!this.#sessions.has(tab)) this.#sessions.set(tab, { send, begun: new Map(), calls: 0 });
+    if (!this.#sessions.has(tab)) this.#sessions.set(tab, { send, begun: new Map(), calls: 0, gone: false });
   }
 
   /** The tab is gone: its jobs end. */
@@ -66,6 +68,7 @@ export class Server {
     const session = this.#sessions.get(tab);
     if (session === undefined) return;
     this.#sessions.delete(tab);
+    session.gone = true;
     for (const [id, method] of session.begun) {
       this.#core?.call({ method, id }).catch((thrown: unknown) => {
         if (asError(thrown).code !== "unknown-job")
@@ -108,7 +111,7 @@ export class Server {
 
   async #serve(session: Session, { id, request }: Extract<ToServer, { type: "call" }>): Promise<void> {
     const outcome = await this.#outcome(session, request);
-    if (!this.#ended && outcome !== undefined) session.send({ type: "result", term: this.term, id, ...outcome });
+    if (!this.#ended && !session.gone && outcome !== undefined) session.send({ type: "result", term: this.term, id, ...outcome });
   }
 
   /** What a call comes to; nothing if this server is overtaken, since another one will answer. */

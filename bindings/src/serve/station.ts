@@ -32,7 +32,13 @@ export interface StationParts {
 }
 
 /** What the leader and one other tab say to each other, on a channel of that tab's own. */
-type Private = { readonly relaysync: number; readonly to: "leader" | "tab"; readonly term: string } & (
+type Private = {
+  readonly relaysync: number;
+  readonly to: "leader" | "tab";
+  readonly term: string;
+  /** Counts the times that the tab was connected. */
+  readonly line: number;
+} & (
   { readonly kind: "attached" | "detach" } | { readonly kind: "carry"; readonly message: ToServer | ToClient }
 );
 
@@ -42,6 +48,17 @@ interface Knock {
   readonly kind: "knock";
   readonly from: string;
   readonly term: string;
+  readonly line: number;
+}
+
+/** Leaders left behind for another that are remembered, so that a late sign of life of theirs is not followed. */
+const pastMax = 8;
+
+/** One other tab, as the leader has it. */
+interface Follower {
+  readonly channel: Channel;
+  readonly watch: AbortController;
+  readonly line: number;
 }
 
 /** Stands behind one tab. */
@@ -51,9 +68,11 @@ export class Station {
   /** Tabs knock here. */
   readonly #door: Channel | undefined;
   /** As leader: the other tabs. */
-  readonly #followers = new Map<string, { readonly channel: Channel; readonly watch: AbortController }>();
+  readonly #followers = new Map<string, Follower>();
   /** As follower: the line to the leader. */
-  #line: { readonly channel: Channel; readonly term: string; attached: boolean } | undefined;
+  #line: { readonly channel: Channel; readonly term: string; readonly number: number; attached: boolean } | undefined;
+  #lines = 0;
+  #past: string[] = [];
   #server: Server | undefined;
   #releaseAlive: (() => void) | undefined;
   #releaseSole: (() => void) | undefined;
@@ -122,7 +141,8 @@ export class Station {
     this.#hangUp();
     const { opener, config, log, serving, tab, port } = this.#parts;
     const server = await Server.open(opener, { term, config, log, ...serving, deposed: () => this.#overtaken(term) });
-    if (this.#left) return server.close();
+    // Meanwhile the tab may have been put aside, and another may lead.
+    if (this.#left || (this.#election !== undefined && !this.#election.leadsIn(term))) return server.close();
     this.#server = server;
     server.attach(tab, (message) => port.send(message));
     this.#serve(term, true);
@@ -148,29 +168,33 @@ export class Station {
 
   #serve(term: string, leading: boolean): void {
     clearTimeout(this.#waiting);
-    this.#parts.port.send({ type: "leader", term, leading });
+    this.#parts.port.send({ type: "leader", term, line: ++this.#lines, leading });
   }
 
   // As leader.
 
   #admit(knock: Partial<Knock> | null): void {
-    if (knock?.relaysync !== version || knock.kind !== "knock" || typeof knock.from !== "string") return;
+    if (knock?.relaysync !== version || knock.kind !== "knock" || typeof knock.from !== "string" || typeof knock.line !== "number") return;
     const { tabs } = this.#parts;
     const server = this.#server;
     if (tabs === undefined || server === undefined || knock.term !== server.term) return;
-    const tab = knock.from;
+    const { from: tab, line } = knock;
     let follower = this.#followers.get(tab);
+    if (follower !== undefined && follower.line !== line) {
+      this.#dismiss(tab);
+      follower = undefined;
+    }
     if (follower === undefined) {
-      follower = { channel: tabs.channel(this.#aliveLock(tab)), watch: new AbortController() };
+      follower = { channel: tabs.channel(this.#aliveLock(tab)), watch: new AbortController(), line };
       this.#followers.set(tab, follower);
       const { channel } = follower;
       channel.onmessage = ({ data }) => this.#heard(tab, data as Private);
       server.attach(tab, (message) =>
-        channel.postMessage(this.#private("tab", server.term, { kind: "carry", message })),
+        channel.postMessage(this.#private("tab", server.term, line, { kind: "carry", message })),
       );
       this.#watch(tab, follower.watch.signal);
     }
-    follower.channel.postMessage(this.#private("tab", server.term, { kind: "attached" }));
+    follower.channel.postMessage(this.#private("tab", server.term, line, { kind: "attached" }));
   }
 
   /** The lock that a tab lives by becomes free with its end. */
@@ -184,6 +208,7 @@ export class Station {
 
   #heard(tab: string, message: Private): void {
     if (message?.relaysync !== version || message.to !== "leader" || message.term !== this.#server?.term) return;
+    if (message.line !== this.#followers.get(tab)?.line) return;
     if (message.kind === "detach") this.#dismiss(tab);
     else if (message.kind === "carry") this.#server.receive(tab, message.message as ToServer);
   }
@@ -203,20 +228,23 @@ export class Station {
   #follow(term: string): void {
     const { tabs, tab } = this.#parts;
     if (tabs === undefined || this.#left) return;
+    if (this.#past.includes(term)) return;
     if (this.#line?.term !== term) {
+      if (this.#line !== undefined) this.#past = [...this.#past, this.#line.term].slice(-pastMax);
       this.#hangUp();
       const channel = tabs.channel(this.#aliveLock(tab));
-      this.#line = { channel, term, attached: false };
+      this.#line = { channel, term, number: ++this.#lines, attached: false };
       channel.onmessage = ({ data }) => this.#told(term, data as Private);
     }
     // With each sign of life, until the leader has answered.
     if (!this.#line.attached)
-      this.#door?.postMessage({ relaysync: version, kind: "knock", from: tab, term } satisfies Knock);
+      this.#door?.postMessage({ relaysync: version, kind: "knock", from: tab, term, line: this.#line.number } satisfies Knock);
   }
 
   #told(term: string, message: Private): void {
     const line = this.#line;
     if (message?.relaysync !== version || message.to !== "tab" || message.term !== term || line?.term !== term) return;
+    if (message.line !== line.number) return;
     if (message.kind === "attached" && !line.attached) {
       line.attached = true;
       this.#serve(term, false);
@@ -229,7 +257,7 @@ export class Station {
     const line = this.#line;
     this.#line = undefined;
     if (line === undefined) return;
-    line.channel.postMessage(this.#private("leader", line.term, { kind: "detach" }));
+    line.channel.postMessage(this.#private("leader", line.term, line.number, { kind: "detach" }));
     line.channel.onmessage = null;
     line.channel.close();
   }
@@ -265,7 +293,7 @@ export class Station {
     if (this.#server !== undefined) return this.#server.receive(this.#parts.tab, message);
     const line = this.#line;
     // Without a server, what is said is lost: the tab says it again when there is one.
-    if (line?.attached) line.channel.postMessage(this.#private("leader", line.term, { kind: "carry", message }));
+    if (line?.attached) line.channel.postMessage(this.#private("leader", line.term, line.number, { kind: "carry", message }));
   }
 
   async #leave(): Promise<void> {
@@ -295,8 +323,9 @@ export class Station {
   #private(
     to: Private["to"],
     term: string,
+    line: number,
     rest: { kind: "attached" | "detach" } | { kind: "carry"; message: ToServer | ToClient },
   ): Private {
-    return { relaysync: version, to, term, ...rest };
+    return { relaysync: version, to, term, line, ...rest };
   }
 }

@@ -36,6 +36,8 @@ export class Client {
   readonly #runs = new Set<Run>();
   readonly #callsMax: number;
   #term: string | undefined;
+  /** The present connection to a server: what runs belongs to it, and not to the server's term. */
+  #line: string | undefined;
   #count = 0;
   #ended: RelaySyncError | undefined;
   #left: (() => void) | undefined;
@@ -119,7 +121,7 @@ export class Client {
   }
 
   #send(call: Call): void {
-    if (this.#term === undefined || (call.run !== undefined && call.run.begunAt !== this.#term)) return;
+    if (this.#term === undefined || (call.run !== undefined && call.run.begunAt !== this.#line)) return;
     if (call.run?.failure !== undefined) {
       call.settle({ error: call.run.failure });
       return;
@@ -131,23 +133,29 @@ export class Client {
 
   /** It has begun at this server, or will have before it is called. */
   #ensure(run: Run): void {
-    const term = this.#term;
-    if (term === undefined || run.askedAt === term || this.#ended !== undefined) return;
-    run.askedAt = term;
+    const [term, line] = [this.#term, this.#line];
+    if (term === undefined || line === undefined || run.askedAt === line || this.#ended !== undefined) return;
+    run.askedAt = line;
     const request = run.request(`${this.#name}.${++this.#count}`);
     const settle = (outcome: Outcome): void => {
-      run.begun(term, outcome);
+      run.begun(line, outcome);
       for (const call of this.#calls) if (call.run === run) this.#send(call);
+      // It was to end where it ran before, and is to end here.
+      if (run.stopping && run.failure === undefined) this.#stop(run);
     };
     const id = ++this.#count;
     this.#sent.set(id, { request: () => request, run: undefined, settle });
     this.#port.send({ type: "call", term, id, request });
   }
 
+  #stop(run: Run): void {
+    this.#call(() => ({ method: "stop", id: run.id }), run, () => undefined, undefined).catch(() => undefined);
+  }
+
   #receive(message: FromStation): void {
     switch (message.type) {
       case "leader":
-        return this.#follow(message.term, message.leading);
+        return this.#follow(message.term, message.line, message.leading);
       case "result":
         return this.#answered(message);
       case "status":
@@ -163,9 +171,10 @@ export class Client {
   }
 
   /** A new server: what is on the way from the old one counts for nothing. */
-  #follow(term: string, leading: boolean): void {
+  #follow(term: string, line: number, leading: boolean): void {
     if (this.#ended !== undefined) return;
     this.#term = term;
+    this.#line = `${term}/${line}`;
     this.#sent.clear();
     for (const run of this.#runs) this.#ensure(run);
     for (const call of this.#calls) {

@@ -80,6 +80,8 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
 
   /** How the job stands at this moment. */
   report(): Promise<JobReport> {
+    // Asked for anywhere else, it would begin anew there.
+    if (this.#over) return this.#finished;
     return this.#client.callRun(
       this.#run,
       (id) => ({ method: "progress", id }),
@@ -130,6 +132,7 @@ export class SyncJob implements AsyncIterable<Delivery>, AsyncDisposable {
 
   async #stop(): Promise<JobReport> {
     this.#reader.end();
+    this.#run.stopping = true;
     try {
       if (!this.#over)
         await this.#client.callRun(

@@ -10,9 +10,11 @@ export class Run {
   id = "";
   /** The number of the last event that was read, or of the last one before it began; `undefined` until it has begun. */
   cursor: number | undefined;
-  /** The term in which it was last asked to begin. */
+  /** It is to end, wherever it runs. */
+  stopping = false;
+  /** The connection on which it was last asked to begin. */
   askedAt: string | undefined;
-  /** The term in which it has begun. */
+  /** The connection on which it has begun. */
   begunAt: string | undefined;
   /** Why it could not be begun. */
   failure: WireError | undefined;
@@ -28,8 +30,8 @@ export class Run {
   }
 
   /** It has begun, or has failed to. */
-  begun(term: string, outcome: Outcome): void {
-    this.begunAt = term;
+  begun(line: string, outcome: Outcome): void {
+    this.begunAt = line;
     if ("error" in outcome) {
       this.failure = outcome.error;
       return;
