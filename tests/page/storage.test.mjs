@@ -44,7 +44,8 @@ test('a cap on its size removes the oldest events, and coverage with them', asyn
   const tab = await open({ bytesMax });
   const { report } = await synced(tab, { relays: [relay.url] });
   const info = await tab.evaluate(() => globalThis.db.storageInfo());
-  assert.ok(info.bytes <= bytesMax, `${info.bytes} bytes`);
+  // What is cut out of a segment is reclaimed once an eighth of it is.
+  assert.ok(info.bytes <= (bytesMax * 9) / 8, `${info.bytes} bytes`);
   assert.ok(info.floorSecs > 0);
   assert.equal(report.complete, false, 'a copy that lacks what was removed is not complete');
   const held = await tab.evaluate(() => globalThis.heldIds());
