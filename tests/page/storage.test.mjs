@@ -48,12 +48,12 @@ test('a cap on its size removes the oldest events, and coverage with them', asyn
   assert.ok(info.bytes <= (bytesMax * 9) / 8, `${info.bytes} bytes`);
   assert.ok(info.floorSecs > 0);
   assert.equal(report.complete, false, 'a copy that lacks what was removed is not complete');
-  const held = await tab.evaluate(() => globalThis.heldIds());
-  const newest = [...sample.events].sort((one, other) => other.created_at - one.created_at).slice(0, held.length);
-  const oldestHeld = newest.at(-1).created_at;
-  const kept = new Set(held);
-  const lacking = newest.filter(({ id, created_at }) => created_at > oldestHeld && !kept.has(id));
-  assert.equal(lacking.length, 0, 'the newest are kept');
+  const kept = new Set(await tab.evaluate(() => globalThis.heldIds()));
+  const newest = sample.events.filter(({ created_at }) => created_at > info.floorSecs);
+  assert.ok(newest.length > 1_000, `${newest.length} events`);
+  assert.equal(newest.filter(({ id }) => !kept.has(id)).length, 0, 'the newest are kept');
+  // Some older ones may still be there, as what came with the last commits: what is certain is what is newer.
+  assert.ok(kept.size < sample.events.length, `${kept.size} events`);
   await assertCovered(tab, sample.events);
 });
 
