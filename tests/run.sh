@@ -20,6 +20,8 @@ cd "$root" || exit 1
 export RELAYSYNC_CACHE=${RELAYSYNC_CACHE:-$root/.cache}
 export CARGO_TERM_COLOR=${CARGO_TERM_COLOR:-never}
 mkdir -p "$RELAYSYNC_CACHE"
+# shellcheck source=bindings/tools.sh
+source bindings/tools.sh
 
 cargo_deny_version=0.20.2
 all_parts=(fmt clippy native sim wasm docs deny peers browser bench-smoke page)
@@ -48,20 +50,25 @@ check() { # NAME COMMAND…
   if "$@"; then passed=$((passed + 1)); else fail "$name"; fi
 }
 
-# Runs `cargo test` and adds up the tests that it tells of. Without one failed test, a failure is that of the build.
+# Without one failed test, a failure is that of the build.
+add_up() { # NAME STATUS PASSED FAILED
+  passed=$((passed + $3))
+  failed=$((failed + $4))
+  if [ "$4" -gt 0 ]; then
+    faults+=("$1: $4 tests")
+  elif [ "$2" -ne 0 ]; then
+    fail "$1"
+  fi
+}
+
+# Runs `cargo test` and adds up the tests that it tells of.
 count() { # NAME CARGO_TEST_ARGUMENTS…
   local name=$1 status=0 ok bad
   shift
   echo "-- $name"
   cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log" || status=$?
   read -r ok bad < <(awk '/^test result:/ { ok += $4; bad += $6 } END { print ok + 0, bad + 0 }' "$log")
-  passed=$((passed + ok))
-  failed=$((failed + bad))
-  if [ "$bad" -gt 0 ]; then
-    faults+=("$name: $bad tests")
-  elif [ "$status" -ne 0 ]; then
-    fail "$name"
-  fi
+  add_up "$name" "$status" "$ok" "$bad"
 }
 
 # Runs what ends in Node's test runner, and adds up the tests that it tells of. A cancelled test is a failed one.
@@ -71,13 +78,7 @@ count_node() { # NAME COMMAND…
   echo "-- $name"
   "$@" 2>&1 | tee "$log" || status=$?
   read -r ok bad < <(awk '/^[#ℹ]+ pass / { ok += $3 } /^[#ℹ]+ (fail|cancelled) / { bad += $3 } END { print ok + 0, bad + 0 }' "$log")
-  passed=$((passed + ok))
-  failed=$((failed + bad))
-  if [ "$bad" -gt 0 ]; then
-    faults+=("$name: $bad tests")
-  elif [ "$status" -ne 0 ]; then
-    fail "$name"
-  fi
+  add_up "$name" "$status" "$ok" "$bad"
 }
 
 # For what a part cannot do without.
@@ -87,19 +88,6 @@ skip() { # NAME REASON
   else
     echo "SKIPPED: $1: $2"
   fi
-}
-
-# Installs a Debian package unless the command that it brings is there.
-need() { # COMMAND PACKAGE…
-  local command=$1
-  shift
-  command -v "$command" > /dev/null && return 0
-  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get > /dev/null; then
-    echo "$command is missing, and apt-get cannot be used; install: $*" >&2
-    return 1
-  fi
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"; } > /dev/null \
-    && command -v "$command" > /dev/null
 }
 
 # Names of the integration tests: those that need other people's relays, or all others but the simulation.
@@ -166,12 +154,10 @@ core_is_pure() {
 
 part_wasm() {
   check "the core imports no system" core_is_pure
-  if ! rustup target add wasm32-unknown-unknown || ! need clang clang || ! need llvm-ar llvm; then
+  if ! need_wasm_target; then
     skip "wasm" "no wasm32 target, clang or llvm-ar"
     return
   fi
-  # libsecp256k1 is C.
-  export CC_wasm32_unknown_unknown=clang AR_wasm32_unknown_unknown=llvm-ar
   check "wasm32 build of the core" cargo build --locked --no-default-features --lib --target wasm32-unknown-unknown
   check "wasm32 build with testing" \
     cargo build --locked --no-default-features --features testing --lib --target wasm32-unknown-unknown
@@ -248,8 +234,6 @@ part_peers() {
 # The core for browsers, and the browser runtime in Chromium with relays of two makes beside it.
 part_browser() {
   local peers
-  # shellcheck source=bindings/tools.sh
-  source bindings/tools.sh
   if ! command -v node > /dev/null || ! command -v npm > /dev/null || ! need_wasm_target || ! need_wasm_bindgen \
     || ! need_wasm_pack || ! need chromium chromium || ! need chromedriver chromium-driver; then
     skip "browser" "no node, npm, wasm32 target, clang, wasm-bindgen, wasm-pack, chromium or chromedriver"

@@ -4,6 +4,7 @@
 //! coverage mark rides in the batch of the last events that it covers, never before them.
 
 pub mod entry;
+pub(crate) mod fates;
 mod memory;
 pub mod packed;
 mod plan;

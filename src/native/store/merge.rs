@@ -8,10 +8,10 @@ use std::sync::Arc;
 use redb::ReadOnlyTable;
 
 use super::error::StoreFault;
-use super::fates::Fates;
 use super::layout::RunTables;
 use super::run::{Chunk, Run, RunWriter, entry};
 use crate::store::entry::{ENTRY_BYTES, Entry};
+use crate::store::fates::Fates;
 
 /// So many runs of one level become one.
 pub(super) const FAN_IN: usize = 8;

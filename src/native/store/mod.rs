@@ -13,7 +13,6 @@ mod bodies;
 mod contexts;
 mod create;
 mod error;
-mod fates;
 mod key_filter;
 mod layout;
 mod merge;

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::error::StoreFault;
-use super::fates::Fates;
 use super::layout;
 use super::run::{CHUNK_ENTRIES, Chunk, Run, entry};
 use super::{bodies, contexts};
 use crate::store::entry::{Entry, Range, Sequence};
+use crate::store::fates::Fates;
 use crate::store::tables::{Body, Tables};
 use crate::store::{Outcome, RequestContext, Snapshot};
 

@@ -10,12 +10,12 @@ use super::bodies::{self, Packer};
 use super::contexts;
 use super::create::create;
 use super::error::StoreFault;
-use super::fates::Fates;
 use super::layout::{self, RunTables};
 use super::merge::{FAN_IN, Merge, level};
 use super::run::{Run, RunWriter};
 use super::view::View;
 use crate::store::entry::Entry;
+use crate::store::fates::Fates;
 use crate::store::tables::Changes;
 use crate::store::{Batch, Coverage, Outcome, StoreConfig, rules};
 

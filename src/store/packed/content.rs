@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::cache::Cache;
-use super::fates::Fates;
 use super::layout::{Contexts, Meta, SegmentName};
 use super::ragged::Ragged;
 use super::run::Run;
 use super::segment::Segment;
 use crate::protocol::{FilterKey, RelayUrl};
 use crate::store::entry::{Entry, Range, Sequence};
+use crate::store::fates::Fates;
 use crate::store::tables::{Body, Damaged, Tables};
 use crate::store::{Coverage, Outcome, RequestContext};
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::backing::{Name, Shelf};
 use super::record;
 use crate::store::entry::{SEQUENCE_MAX, Sequence};
+use crate::store::fates::Fates;
 use crate::store::tables::Damaged;
 use crate::store::{Coverage, RequestContext};
 
@@ -112,6 +113,12 @@ impl SegmentName {
         let [first, last, bodies, bytes] = parts[..] else { return None };
         let segment = Self { first, last, bodies: bodies.try_into().ok()?, bytes: bytes.try_into().ok()? };
         (first <= last && last <= SEQUENCE_MAX && bodies > 0 && segment.text() == name).then_some(segment)
+    }
+
+    /// How many of its bodies are of events that are gone.
+    pub(super) fn dead(&self, fates: &Fates) -> u64 {
+        let held = (self.last - self.first + 1).saturating_sub(fates.gone(self.first, self.last));
+        u64::from(self.bodies).saturating_sub(held)
     }
 
     pub(super) fn text(&self) -> String {

@@ -27,7 +27,6 @@ mod build;
 mod cache;
 mod content;
 mod error;
-mod fates;
 mod layout;
 mod prune;
 mod ragged;

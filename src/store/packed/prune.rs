@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::content::Content;
-use super::fates::Fates;
 use super::run::Run;
 use crate::protocol::Window;
 use crate::store::Coverage;
 use crate::store::Outcome;
 use crate::store::entry::{Rank, Sequence};
+use crate::store::fates::Fates;
 
 /// Deletion and vanish requests stay: what they took back must not return.
 pub(crate) fn is_spared(kind: u16) -> bool {

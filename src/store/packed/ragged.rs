@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use super::PackedConfig;
 use super::content::Content;
-use super::fates::Fates;
 use super::layout::SegmentName;
 use crate::store::Outcome;
 use crate::store::entry::Sequence;
+use crate::store::fates::Fates;
 
 /// A segment without a size cap is packed anew once one in so many of its bodies is dead.
 const DEAD_PART: u64 = 4;
@@ -30,11 +30,11 @@ pub(super) type Ragged = BTreeMap<Sequence, Remains>;
 
 /// Finds them in what was read.
 pub(super) fn found(content: &Content) -> Ragged {
-    let with_dead = content.segments.values().filter(|name| content.fates.dead(name) > 0);
+    let with_dead = content.segments.values().filter(|name| name.dead(&content.fates) > 0);
     let remains = with_dead.map(|name| {
         let last = name.last.min(content.meta.next_sequence);
         let is_urgent = (name.first..=last).any(|sequence| content.fates.of(sequence).is_some_and(is_taken_back));
-        (name.first, Remains { bodies: content.fates.dead(name), is_urgent })
+        (name.first, Remains { bodies: name.dead(&content.fates), is_urgent })
     });
     remains.collect()
 }
@@ -48,7 +48,7 @@ pub(super) fn note(ragged: &mut Ragged, content: &Content, fates: &Fates, new: &
         }
     }
     for (first, (name, is_urgent)) in touched {
-        let bodies = fates.dead(&name);
+        let bodies = name.dead(fates);
         if bodies > 0 {
             let remains = ragged.entry(first).or_insert(Remains { bodies, is_urgent });
             *remains = Remains { bodies, is_urgent: remains.is_urgent || is_urgent };

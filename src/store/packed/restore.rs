@@ -19,6 +19,7 @@ use super::segment::Segment;
 use crate::ingest::Verified;
 use crate::protocol::Event;
 use crate::store::entry::{Entry, Range, Sequence};
+use crate::store::fates;
 use crate::store::tables::{Body, Damaged, Tables};
 use crate::store::{Batch, Coverage, Outcome, RequestContext, StoreConfig, rules};
 
@@ -83,7 +84,11 @@ impl Restored {
                 }
             },
             Some(Kind::Fates(block)) => {
-                content.fates.restore(block, &record::open(name, bytes)?, content.meta.next_sequence)?;
+                let bytes = record::open(name, bytes)?;
+                if !fates::is_possible(block, content.meta.next_sequence) {
+                    return Err(fates::damaged(block).into());
+                }
+                content.fates.restore(block, &bytes)?;
             }
             // A proof that is lost is proven again.
             Some(Kind::Mark) => match layout::read_json::<Coverage>(name, bytes) {

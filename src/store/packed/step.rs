@@ -8,13 +8,13 @@ use super::backing::{Durability, Write};
 use super::build::{self, Kept};
 use super::cache::Cache;
 use super::content::{Content, Loaded};
-use super::fates::Fates;
 use super::layout::{self, META, Meta, SegmentName};
 use super::prune;
 use super::ragged::{self, Ragged};
 use super::run::Run;
 use super::segment::{Packed, Packer, Segment};
 use crate::store::entry::Rank;
+use crate::store::fates::Fates;
 use crate::store::tables::{Changes, Damaged};
 use crate::store::{Coverage, Outcome};
 

@@ -145,7 +145,7 @@ impl<B: Backing> PackedStore<B> {
         let state = self.inner.state();
         let content = &state.content;
         let rows: u64 = content.runs.iter().map(|run| run.rows() as u64).sum();
-        let held: u64 = content.segments.values().map(|name| u64::from(name.bodies) - content.fates.dead(name)).sum();
+        let held: u64 = content.segments.values().map(|name| u64::from(name.bodies) - name.dead(&content.fates)).sum();
         Usage {
             events: held,
             gone: rows.saturating_sub(held),

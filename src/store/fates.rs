@@ -3,30 +3,29 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::layout::SegmentName;
-use crate::store::Outcome;
-use crate::store::entry::Sequence;
-use crate::store::tables::Damaged;
+use super::Outcome;
+use super::entry::Sequence;
+use super::tables::Damaged;
 
-pub(super) const BLOCK_EVENTS: usize = 4000;
+const BLOCK_EVENTS: usize = 4000;
 
 type Block = [u8; BLOCK_EVENTS];
 
 /// The fates of all events. A clone is cheap.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fates {
+pub(crate) struct Fates {
     blocks: Vec<Option<Arc<Block>>>,
 }
 
 impl Fates {
-    pub(super) fn of(&self, sequence: Sequence) -> Option<Outcome> {
+    pub(crate) fn of(&self, sequence: Sequence) -> Option<Outcome> {
         let (block, offset) = place(sequence);
         let block = self.blocks.get(block)?.as_ref()?;
         outcome(block[offset])
     }
 
     /// How many of the events with numbers from `first` to `last` are gone.
-    pub(super) fn gone(&self, first: Sequence, last: Sequence) -> u64 {
+    pub(crate) fn gone(&self, first: Sequence, last: Sequence) -> u64 {
         let (first_block, last_block) = (place(first).0, place(last).0);
         let mut gone = 0;
         for (number, block) in self.blocks.iter().enumerate().skip(first_block).take(last_block + 1 - first_block) {
@@ -38,14 +37,8 @@ impl Fates {
         gone
     }
 
-    /// How many bodies of a segment are of events that are gone.
-    pub(super) fn dead(&self, name: &SegmentName) -> u64 {
-        let held = (name.last - name.first + 1).saturating_sub(self.gone(name.first, name.last));
-        u64::from(name.bodies).saturating_sub(held)
-    }
-
     /// Notes fates, and names the blocks that have changed.
-    pub(super) fn extend(&mut self, fates: &BTreeMap<Sequence, Outcome>) -> Vec<u64> {
+    pub(crate) fn extend(&mut self, fates: &BTreeMap<Sequence, Outcome>) -> Vec<u64> {
         let mut changed = Vec::new();
         for (sequence, fate) in fates {
             let (block, offset) = place(*sequence);
@@ -62,18 +55,15 @@ impl Fates {
     }
 
     /// The bytes of a block.
-    pub(super) fn block(&self, block: u64) -> Option<&[u8]> {
+    pub(crate) fn block(&self, block: u64) -> Option<&[u8]> {
         let block = self.blocks.get(usize::try_from(block).ok()?)?.as_ref()?;
         Some(&block[..])
     }
 
-    /// Takes a block that was written before, of a store that has given out no more than `sequences` numbers.
-    pub(super) fn restore(&mut self, block: u64, bytes: &[u8], sequences: Sequence) -> Result<(), Damaged> {
-        let damaged = || Damaged { what: format!("block {block} of fates") };
+    /// Takes a block that was written before.
+    pub(crate) fn restore(&mut self, block: u64, bytes: &[u8]) -> Result<(), Damaged> {
+        let damaged = || damaged(block);
         let bytes: Block = bytes.try_into().map_err(|_| damaged())?;
-        if block > sequences / BLOCK_EVENTS as u64 {
-            return Err(damaged());
-        }
         let block = usize::try_from(block).map_err(|_| damaged())?;
         if self.blocks.len() <= block {
             self.blocks.resize(block + 1, None);
@@ -81,6 +71,16 @@ impl Fates {
         self.blocks[block] = Some(Arc::new(bytes));
         Ok(())
     }
+}
+
+/// This block cannot be what was written.
+pub(crate) fn damaged(block: u64) -> Damaged {
+    Damaged { what: format!("block {block} of fates") }
+}
+
+/// Can a store that has given out no more than `sequences` numbers have this block?
+pub(crate) fn is_possible(block: u64, sequences: Sequence) -> bool {
+    block <= sequences / BLOCK_EVENTS as u64
 }
 
 fn place(sequence: Sequence) -> (usize, usize) {
